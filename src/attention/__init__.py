@@ -1,0 +1,91 @@
+"""Attention, from the formula to small trained transformers: the code that the book runs."""
+
+from .blocks import DecoderBlock, EncoderBlock, FeedForward
+from .data import (
+    PronounTask,
+    pronoun_task,
+    reversal_pairs,
+    translation_pairs,
+    weather_corpus,
+    weather_sentences,
+)
+from .device import describe_device, device
+from .embedding import POSITIONS, Embedding
+from .encoder_decoder import EncoderDecoder
+from .functional import (
+    attention,
+    entropy,
+    fused_attention,
+    next_token_probabilities,
+    softmax,
+    softmax_jacobian,
+)
+from .masks import (
+    causal_mask,
+    padding_mask,
+    prefix_mask,
+    reach,
+    sliding_window_mask,
+    to_torch_mha_mask,
+)
+from .models import Encoder, LanguageModel
+from .multi_head import KVCache, MultiHeadAttention
+from .positions import (
+    LearnedPositions,
+    T5Bias,
+    alibi_bias,
+    alibi_slopes,
+    rotary,
+    shift_matrix,
+    sinusoidal_encoding,
+    t5_buckets,
+)
+from .training import History, next_token_loss, train, translation_loss
+from .vocabulary import Vocabulary, batches
+
+__all__ = [
+    "DecoderBlock",
+    "Embedding",
+    "Encoder",
+    "EncoderBlock",
+    "EncoderDecoder",
+    "FeedForward",
+    "History",
+    "KVCache",
+    "LanguageModel",
+    "LearnedPositions",
+    "MultiHeadAttention",
+    "POSITIONS",
+    "PronounTask",
+    "T5Bias",
+    "Vocabulary",
+    "alibi_bias",
+    "alibi_slopes",
+    "attention",
+    "batches",
+    "causal_mask",
+    "describe_device",
+    "device",
+    "entropy",
+    "fused_attention",
+    "next_token_loss",
+    "next_token_probabilities",
+    "padding_mask",
+    "prefix_mask",
+    "pronoun_task",
+    "reach",
+    "reversal_pairs",
+    "rotary",
+    "shift_matrix",
+    "sinusoidal_encoding",
+    "sliding_window_mask",
+    "softmax",
+    "softmax_jacobian",
+    "t5_buckets",
+    "to_torch_mha_mask",
+    "train",
+    "translation_loss",
+    "translation_pairs",
+    "weather_corpus",
+    "weather_sentences",
+]

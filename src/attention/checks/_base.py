@@ -1,0 +1,122 @@
+"""What every check does: call the student's function safely, compare, say what is wrong."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+
+SECONDS = 10.0
+
+
+class NotYet(AssertionError):
+    """The answer is not right yet; the message says what to look at."""
+
+    def _render_traceback_(self) -> list[str]:
+        """In a notebook show the sentence alone: the traceback would point into the check."""
+        return [f"Not yet: {self}"]
+
+
+@contextmanager
+def time_limit(seconds: float = SECONDS) -> Iterator[None]:
+    """Interrupt an endless loop with a sentence, where the platform can (main thread, POSIX)."""
+    if not hasattr(signal, "SIGALRM") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(*_: Any) -> None:
+        raise NotYet(
+            f"your code still ran after {seconds:g} seconds; look for a loop that never ends"
+        )
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call the student's function on copies of the arguments, the random state kept as it was.
+
+    Raises NotYet with a sentence if it is not callable, is still the stub, returns None, raises,
+    runs too long or changes its arguments.
+    """
+    if not callable(function):
+        raise NotYet(f"pass the function itself; got {type(function).__name__}")
+    name = getattr(function, "__name__", "your function")
+    copies = [a.clone() if isinstance(a, Tensor) else a for a in args]
+    state = torch.get_rng_state()
+    try:
+        with time_limit():
+            result = function(*copies, **kwargs)
+    except NotYet:
+        raise
+    except NotImplementedError as error:
+        raise NotYet(
+            f"{name} is still the stub: replace the line that raises NotImplementedError"
+        ) from error
+    except Exception as error:
+        shapes = ", ".join(str(tuple(a.shape)) for a in args if isinstance(a, Tensor))
+        raise NotYet(
+            f"{name} raised {type(error).__name__}: {error}"
+            + (f" (called with shapes {shapes})" if shapes else "")
+        ) from error
+    finally:
+        torch.set_rng_state(state)
+    if result is None:
+        raise NotYet(f"{name} returned None; did you forget `return`?")
+    for before, after in zip(args, copies, strict=True):
+        if isinstance(before, Tensor) and not torch.equal(before.nan_to_num(), after.nan_to_num()):
+            raise NotYet(f"{name} changed one of its arguments in place; work on a new tensor")
+    return result
+
+
+def want_tensor(result: Any, shape: tuple[int, ...], what: str = "the result") -> Tensor:
+    """The result as a tensor of that shape without NaN, else NotYet with a sentence."""
+    if not isinstance(result, Tensor):
+        raise NotYet(f"{what} must be a tensor; got {type(result).__name__}")
+    if tuple(result.shape) != tuple(shape):
+        raise NotYet(f"{what} must have shape {tuple(shape)}; got {tuple(result.shape)}")
+    if result.is_floating_point() and torch.isnan(result).any():
+        raise NotYet(f"{what} contains NaN; where could 0/0 or inf - inf come from?")
+    return result
+
+
+def close(a: Any, b: Any, tol: float = 1e-5) -> bool:
+    """Whether two tensors have one shape and agree to `tol`, relative to their size."""
+    if not isinstance(a, Tensor) or not isinstance(b, Tensor) or a.shape != b.shape:
+        return False
+    if a.dtype == torch.bool or b.dtype == torch.bool:
+        return a.dtype == b.dtype and bool((a == b).all())
+    return torch.allclose(a.detach().double(), b.detach().double(), rtol=tol, atol=tol)
+
+
+def diagnose(result: Tensor, right: Tensor, suspects: dict[str, Tensor], otherwise: str) -> None:
+    """Raise NotYet unless `result` is right; name the suspect whose value the result equals.
+
+    `suspects` maps a sentence ("you divided by d_k, not by its root") to what that mistake would
+    give; `otherwise` is said when none fits.
+    """
+    if close(result, right):
+        return
+    for sentence, value in suspects.items():
+        if close(result, value) and not close(value, right):
+            raise NotYet(sentence)
+    error = ""
+    if result.shape == right.shape and result.dtype != torch.bool:
+        off = (result.detach().double() - right.double()).abs().max().item()
+        error = f" (largest difference {off:.3g})"
+    raise NotYet(otherwise + error)
+
+
+def passed(exercise: str) -> None:
+    """Say that the answer is right."""
+    print(f"Right: {exercise}.")

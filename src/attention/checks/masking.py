@@ -1,0 +1,338 @@
+"""The checks of chapter 6: masks, the softmax under a mask, the loss, and a leak detector."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from .. import masks, training
+from ._base import NotYet, call, close, diagnose, passed, want_tensor
+
+__all__ = ["causal", "leak", "loss", "masked_softmax", "packed", "padding"]
+
+
+def causal(function: Callable[..., Any]) -> None:
+    """`my_causal_mask(n_q, n_k)`: bool (n_q, n_k), the queries being the last n_q tokens."""
+    for n_q, n_k in ((3, 3), (1, 1), (5, 5), (2, 4), (1, 6), (3, 7)):
+        with _without(masks.causal_mask):
+            result = call(function, n_q, n_k)
+        result = _want_mask(result, (n_q, n_k))
+        i, j = torch.arange(n_q)[:, None], torch.arange(n_k)[None, :]
+        right = j <= i + n_k - n_q
+        diagnose(
+            result,
+            right,
+            {
+                "the polarity is reversed: True must mean that the query may attend": ~right,
+                "a token must see itself too: use j <= i, not j < i": j < i + n_k - n_q,
+                "each query sees the future and itself: rows are queries, columns are keys, and "
+                "you have them the other way round": j >= i + n_k - n_q,
+                "the queries are the last n_q tokens, so query 0 stands at position n_k - n_q; "
+                "you placed it at position 0": j <= i,
+                "each query sees one token too many: the token after its own": (
+                    j <= i + n_k - n_q + 1
+                ),
+                "nothing is forbidden: the future must be": torch.ones_like(right),
+            },
+            f"for n_q = {n_q}, n_k = {n_k} the mask must be {right.int().tolist()}; "
+            f"got {result.int().tolist()}",
+        )
+    passed("each query sees its own position and all earlier ones")
+
+
+def masked_softmax(function: Callable[..., Any]) -> None:
+    """`my_masked_softmax(scores, mask)`: weights like scores, zeros where nothing is allowed."""
+    for shape in ((4, 4), (2, 3, 3, 3), (2, 3, 5)):
+        scores = _random(shape)
+        mask = masks.causal_mask(shape[-2], shape[-1])
+        result = want_tensor(call(function, scores, mask), shape, "the weights")
+        right = _masked_softmax(scores, mask)
+        plain = torch.softmax(scores, -1)
+        diagnose(
+            result,
+            right,
+            {
+                "the mask has no effect: these are the weights without it": plain,
+                "the mask is used the wrong way round: True means that the query may attend": (
+                    _masked_softmax(scores, ~mask)
+                ),
+                "the mask comes after the softmax: forbidden keys stand in the denominator, and "
+                "the rows no longer sum to 1": plain * mask,
+                "a forbidden score is set to 0, but a score of 0 is not a weight of 0: "
+                "e^0 = 1": torch.softmax(scores * mask, -1),
+                "the softmax runs over the queries; each query's row must sum to 1": (
+                    torch.softmax(scores.masked_fill(~mask, -math.inf), -2).nan_to_num()
+                ),
+                "the allowed weights are all equal: the scores are not used": (
+                    mask / mask.sum(-1, keepdim=True)
+                ).expand(shape),
+            },
+            "some weights are wrong: forbidden keys must get 0, and the others the softmax of "
+            "their scores",
+        )
+        if (result.masked_select(~mask.expand(shape)) != 0).any():
+            raise NotYet(
+                "forbidden keys must get exactly 0; use minus infinity, not a large negative number"
+            )
+    huge = torch.tensor([[0.0, 1.0, 2e9]])
+    result = call(function, huge, torch.tensor([[True, True, False]]))
+    if not close(result, torch.tensor([[1.0, math.e, 0.0]]) / (1 + math.e)):
+        raise NotYet(
+            "a forbidden score of 2e9 spoils the row: it must be replaced before the softmax, "
+            "not added to, and not removed afterwards"
+        )
+    scores = _random((3, 4)).requires_grad_()
+    mask = torch.tensor([[True, True, False, False], [False] * 4, [True] * 4])
+    result = call(function, scores, mask)
+    if isinstance(result, Tensor) and torch.isnan(result[1]).any():
+        raise NotYet("a row with nothing to attend to gives nan; it must give zeros")
+    result = want_tensor(result, (3, 4), "the weights")
+    if (result[1] != 0).any():
+        raise NotYet(
+            "a row with nothing to attend to must give zeros; "
+            f"got {[round(w, 3) for w in result[1].tolist()]}"
+        )
+    if not close(result, _masked_softmax(scores, mask)):
+        raise NotYet("one empty row must not change the weights of the others")
+    if not result.requires_grad:
+        raise NotYet("no gradient reaches the scores; did you use detach, item or tolist?")
+    (slope,) = torch.autograd.grad((result * _random((3, 4), seed=1)).sum(), scores)
+    if not slope.isfinite().all():
+        raise NotYet(
+            "the weights are right but the gradient is nan: a nan arose in the softmax of the "
+            "empty row and was replaced too late; let no nan arise"
+        )
+    passed("forbidden keys get exactly 0, rows sum to 1, and an empty row is zeros")
+
+
+def padding(function: Callable[..., Any]) -> None:
+    """`my_padding_mask(ids, pad)`: bool (B, 1, n), True for the keys that are real tokens."""
+    cases = [
+        (torch.tensor([[5, 6, 7, 0], [8, 0, 0, 0]]), 0),
+        (torch.tensor([[5, 6, 7], [8, 9, 0], [4, 0, 0]]), 0),  # B = n
+        (torch.tensor([[9, 9, 3, 0, 4], [1, 2, 3, 0, 9]]), 9),  # left, and 0 is a token
+        (torch.tensor([[2, 2]]), 7),
+    ]
+    for ids, pad in cases:
+        batch, n = ids.shape
+        result = call(function, ids, pad)
+        real = ids != pad
+        if isinstance(result, Tensor) and tuple(result.shape) == (batch, n):
+            raise NotYet(
+                f"the mask must be (B, 1, n) = {(batch, 1, n)}; got (B, n) = {(batch, n)}, which "
+                "broadcasts wrongly over scores (B, n, n), silently so when B = n"
+            )
+        if isinstance(result, Tensor) and tuple(result.shape) == (batch, n, 1) != (batch, 1, n):
+            raise NotYet(
+                f"(B, n, 1) = {(batch, n, 1)} masks the queries; padding must be hidden as a key: "
+                "(B, 1, n)"
+            )
+        result = _want_mask(result, (batch, 1, n))[:, 0]
+        length = real.sum(1)
+        diagnose(
+            result,
+            real,
+            {
+                "the polarity is reversed: True must mark the real tokens": ~real,
+                "id 0 is an ordinary token here: compare with `pad`, not with 0": ids != 0,
+                "the padding may stand on the left: counting real tokens is not enough, look at "
+                "each id": torch.arange(n) < length[:, None],
+                "every key is allowed, the padding too": torch.ones_like(real),
+            },
+            f"for ids {ids.tolist()} and pad {pad} the keys allowed must be {real.int().tolist()}; "
+            f"got {result.int().tolist()}",
+        )
+    passed("every query sees the real tokens of its own sentence, wherever the padding stands")
+
+
+def loss(function: Callable[..., Any]) -> None:
+    """`my_next_token_loss(logits, ids, pad)`: mean cross-entropy over the real targets."""
+    for batch, n, size, pad in ((1, 4, 6, 0), (3, 5, 6, 0), (2, 6, 8, 7)):
+        logits = _random((batch, n, size), seed=n) * 2
+        ids = torch.randint(1, size - 1, (batch, n), generator=torch.Generator().manual_seed(n))
+        if batch > 1:
+            ids[0, -2:] = pad
+            ids[1, -1] = pad
+        with _without(training.next_token_loss):
+            result = call(function, logits, ids, pad)
+        if isinstance(result, Tensor) and result.ndim:
+            raise NotYet(f"the loss must be one number, a mean; got shape {tuple(result.shape)}")
+        result = want_tensor(result, (), "the loss")
+
+        def mean(answers: Tensor, targets: Tensor, keep: Tensor) -> Tensor:
+            nats = F.cross_entropy(answers.transpose(1, 2), targets, reduction="none")
+            return (nats * keep).sum() / keep.sum()
+
+        answers, targets = logits[:, :-1], ids[:, 1:]
+        real = targets != pad
+        nats = F.cross_entropy(answers.transpose(1, 2), targets, reduction="none") * real
+        everything = torch.ones_like(real)
+        diagnose(
+            result,
+            mean(answers, targets, real),
+            {
+                "place i is scored on token i, which it has read: its target is token i + 1": mean(
+                    logits, ids, ids != pad
+                ),
+                "the shift goes the wrong way: place i is scored on token i - 1": mean(
+                    logits[:, 1:], ids[:, :-1], ids[:, :-1] != pad
+                ),
+                "the padding counts: leave out the places whose target is `pad`": mean(
+                    answers, targets, everything
+                ),
+                "padding adds nothing to the sum, but it is still counted in the mean: divide by "
+                "the number of real targets": nats.sum() / nats.numel(),
+                "leave out places whose target is padding, not those whose own token is": mean(
+                    answers, targets, ids[:, :-1] != pad
+                ),
+                "that is the sum; the mean over the real targets is wanted": nats.sum(),
+                "each sentence has the same weight; each real target must have it": (
+                    nats.sum(1) / real.sum(1)
+                ).mean(),
+                "cross_entropy takes logits: do not apply a softmax before": mean(
+                    answers.softmax(-1), targets, real
+                ),
+                "the sign is reversed: a loss is minus the logarithm of a probability": -mean(
+                    answers, targets, real
+                ),
+                "that is in bits; nats are wanted": mean(answers, targets, real) / math.log(2),
+            },
+            f"the loss must be {mean(answers, targets, real).item():.4f} here; "
+            f"got {result.item():.4f}",
+        )
+    passed("each place is scored on the token after it, and padding is left out")
+
+
+def packed(function: Callable[..., Any]) -> None:
+    """`my_packed_mask(document)`: bool (n, n), causal and within each text."""
+    for numbers in ([0, 0, 0, 1, 1], [0], [3, 3, 1, 1, 1, 2], [0, 1, 2], [4, 4, 4, 4]):
+        document = torch.tensor(numbers)
+        n = len(document)
+        result = _want_mask(call(function, document), (n, n))
+        i, j = torch.arange(n)[:, None], torch.arange(n)[None, :]
+        same = document[:, None] == document[None, :]
+        right = same & (j <= i)
+        diagnose(
+            result,
+            right,
+            {
+                "the polarity is reversed: True must mean that the token may attend": ~right,
+                "later tokens of the same text are visible: the causal rule is missing": same,
+                "tokens of another text are visible: only the causal rule is there": j <= i,
+                "both rules must hold: combine them with &, not with |": same | (j <= i),
+                "a token must see itself too: use j <= i, not j < i": same & (j < i),
+                "each token sees the future of its text: rows are queries, columns are keys": (
+                    same & (j >= i)
+                ),
+                "the texts need not be numbered in rising order; only equality counts": (
+                    (document[:, None] <= document[None, :]) & (j <= i)
+                ),
+            },
+            f"for document {numbers} the mask must be {right.int().tolist()}; "
+            f"got {result.int().tolist()}",
+        )
+    passed("each token sees itself and the earlier tokens of its own text")
+
+
+def leak(function: Callable[..., Any]) -> None:
+    """`finds_leak(layer, n, d)`: True if an output of `layer` depends on a later input."""
+    n, d = 6, 4
+    mixing = _random((d, d), seed=3)
+
+    def by(mask: Tensor) -> Callable[[Tensor], Tensor]:
+        def layer(x: Tensor) -> Tensor:
+            return _masked_softmax(x @ mixing @ x.T / 2, mask) @ x
+
+        return layer
+
+    past = masks.causal_mask(n)
+
+    def one_pair(i: int, j: int) -> Tensor:
+        pair = torch.zeros(n, n, dtype=torch.bool)
+        pair[i, j] = True
+        return past | pair
+
+    def too_late(x: Tensor) -> Tensor:
+        return (torch.softmax(x @ mixing @ x.T / 2, -1) * past) @ x
+
+    def running_mean(x: Tensor) -> Tensor:
+        return x.cumsum(0) / torch.arange(1, len(x) + 1)[:, None]
+
+    honest = {
+        "causal attention": by(past),
+        "a layer that treats each token alone": lambda x: torch.tanh(x @ mixing),
+        "a running mean of the tokens so far": running_mean,
+        "a layer whose output is constant": lambda x: torch.ones_like(x),
+    }
+    leaking = {
+        "attention without a mask": by(torch.ones_like(past)),
+        "a mask that lets each token see one too many": by(past | past.roll(-1, 0)),
+        "attention whose mask comes after the softmax": too_late,
+        "attention where only the last but one output sees the last token": by(
+            one_pair(n - 2, n - 1)
+        ),
+        "attention where only output 2 sees token 3": by(one_pair(2, 3)),
+        "attention where only output 0 sees token 4": by(one_pair(0, 4)),
+        "a layer that subtracts the mean over all tokens": lambda x: x - x.mean(0),
+    }
+    for expected, layers in ((False, honest), (True, leaking)):
+        for name, layer in layers.items():
+            found = call(function, layer, n, d)
+            if isinstance(found, Tensor) and found.ndim == 0:
+                found = found.item()
+            if not isinstance(found, bool):
+                raise NotYet(f"return True or False; got {type(found).__name__}")
+            if found and not expected:
+                raise NotYet(
+                    f"you report a leak in {name}, which has none: an output may change when its "
+                    "own token or an earlier one changes"
+                )
+            if expected and not found:
+                raise NotYet(
+                    f"you miss the leak in {name}: test every later token against every earlier "
+                    "output"
+                )
+    passed(f"{len(honest)} honest layers pass and {len(leaking)} leaking ones are caught")
+
+
+def _masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
+    empty = ~mask.any(-1, keepdim=True)
+    weights = torch.softmax(scores.masked_fill(~(mask | empty), -math.inf), -1)
+    return weights.masked_fill(empty, 0.0)
+
+
+def _want_mask(result: Any, shape: tuple[int, ...]) -> Tensor:
+    result = want_tensor(result, shape, "the mask")
+    if result.dtype != torch.bool:
+        raise NotYet(f"the mask must be boolean, True = may attend; got {result.dtype}")
+    return result
+
+
+def _random(shape: tuple[int, ...], seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+@contextmanager
+def _without(reference: Callable[..., Any]) -> Iterator[None]:
+    """Refuse an answer that calls the package's own function."""
+    called = False
+
+    def watch(frame: Any, event: str, _: Any) -> None:
+        nonlocal called
+        called = called or (event == "call" and frame.f_code is reference.__code__)
+
+    before = sys.getprofile()
+    sys.setprofile(watch)
+    try:
+        yield
+    finally:
+        sys.setprofile(before)
+    if called:
+        raise NotYet(f"you call the package's {reference.__name__}; write it yourself")

@@ -1,0 +1,264 @@
+"""Checks of chapter 5: sinusoids, the matrix that shifts them, rotary, ALiBi, relative biases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..positions import alibi_bias, alibi_slopes, rotary, shift_matrix, sinusoidal_encoding
+from ._base import NotYet, call, close, diagnose, passed, want_tensor
+
+
+def sinusoids(function: Callable[..., Tensor]) -> None:
+    """Check `function(n, d_model, base)` against `sinusoidal_encoding`."""
+    _own_work(function, "sinusoidal_encoding")
+    for n, d, base in ((6, 8, 10000.0), (4, 4, 100.0), (1, 2, 10000.0), (9, 16, 50.0)):
+        result = want_tensor(call(function, n, d, base), (n, d), "the encoding")
+        _not_complex(result)
+        p, column = torch.arange(n)[:, None].double(), torch.arange(d)
+        pair = column // 2
+        even = column % 2 == 0
+
+        def table(angle: Tensor, even: Tensor = even) -> Tensor:
+            return torch.where(even, angle.sin(), angle.cos())
+
+        angle = p / base ** (2 * pair / d)
+        halves = torch.cat([angle[:, 0::2].sin(), angle[:, 0::2].cos()], -1)
+        diagnose(
+            result,
+            sinusoidal_encoding(n, d, base),
+            {
+                "the columns are in pairs, but sine and cosine have changed places: even columns "
+                "hold the sine": table(angle, ~even),
+                "all sines come first, then all cosines; here they alternate, pair by pair: sin, "
+                "cos, sin, cos": halves,
+                "you put the number of the column into the exponent; ℓ numbers the pairs, so "
+                "columns 2ℓ and 2ℓ + 1 share one angle": table(p / base ** (2 * column / d)),
+                "the two columns of a pair do not share their angle: the exponent of columns 2ℓ "
+                "and 2ℓ + 1 is 2ℓ/d_model for both": table(p / base ** (column / d)),
+                "the exponent is 2ℓ/d_model; you seem to use ℓ/d_model": table(
+                    p / base ** (pair / d)
+                ),
+                "positions count from 0, so the first row is 0, 1, 0, 1, ...; yours starts at 1": (
+                    table((p + 1) / base ** (2 * pair / d))
+                ),
+                "the base is an argument; you seem to use 10000 whatever it says": table(
+                    p / 10000.0 ** (2 * pair / d)
+                ),
+                "the slow pairs come first; the fast pair (period 2π) belongs in columns 0 and 1": (
+                    table(p / base ** (2 * (d // 2 - 1 - pair) / d))
+                ),
+                "the angle is multiplied by base^(2ℓ/d_model); it is divided by it, or the hands "
+                "would speed up": table(p * base ** (2 * pair / d)),
+            },
+            f"something differs at n = {n}, d_model = {d}, base = {base:g}; print your row 1 and "
+            "compare it with sin(1), cos(1), ...",
+        )
+    passed("your encoding agrees with the package's, for four sizes and three bases")
+
+
+def shift(function: Callable[..., Tensor]) -> None:
+    """Check `function(delta, d_model, base)` against `shift_matrix`."""
+    _own_work(function, "shift_matrix")
+    for delta, d, base in ((3, 8, 10000.0), (1, 2, 10000.0), (5, 4, 100.0), (-2, 6, 20.0)):
+        result = want_tensor(call(function, delta, d, base), (d, d), "the matrix")
+        _not_complex(result)
+        right = shift_matrix(delta, d, base)
+        if close(result, right):
+            continue
+        first = delta * torch.ones(d // 2).double()
+        pe = sinusoidal_encoding(40, d, base)
+        diagnose(
+            result,
+            right,
+            {
+                "your matrix turns the hands back: it takes PE[p + Δ] to PE[p]. Which entry of "
+                "each 2 × 2 block carries the minus?": right.T,
+                "every pair turns by the same angle; pair ℓ turns by Δ / base^(2ℓ/d_model)": (
+                    _blocks(first)
+                ),
+                "you seem to shift by 1 whatever Δ is": shift_matrix(1, d, base),
+                "the base is an argument; you seem to use 10000 whatever it says": (
+                    shift_matrix(delta, d)
+                ),
+                "your blocks pair column ℓ with column ℓ + d/2; here 2ℓ goes with 2ℓ + 1": (
+                    _halves(right)
+                ),
+                "this is the identity: it shifts nothing": torch.eye(d),
+                "sine and cosine have changed places in your blocks": _blocks_swapped(
+                    delta, d, base
+                ),
+            },
+            "R @ PE[p] should be PE[p + Δ]: "
+            + (
+                "it holds at p = 10 only; did you use a particular position?"
+                if delta >= 0 and close(result.to(pe) @ pe[10], pe[10 + delta], 1e-4)
+                else f"it fails at p = 10, Δ = {delta}, d_model = {d}; try d_model = 2 first"
+            ),
+        )
+    passed("your matrix moves every encoding by Δ, forwards and backwards")
+
+
+def rotary_turn(function: Callable[..., Tensor]) -> None:
+    """Check `function(x, base)`, x (n, d), against `rotary`."""
+    _own_work(function, "rotary")
+    generator = torch.Generator().manual_seed(5)
+    for n, d, base in ((5, 8, 10000.0), (7, 4, 100.0), (3, 2, 10000.0)):
+        x = torch.randn(n, d, generator=generator)
+        result = want_tensor(call(function, x, base), (n, d), "the turned rows")
+        _not_complex(result)
+        right = rotary(x, base=base)
+        p = torch.arange(n).double()
+        ones = torch.ones(d // 2).double()
+        order = torch.cat([torch.arange(0, d, 2), torch.arange(1, d, 2)])
+        halves = torch.empty_like(x)
+        halves[:, :] = rotary(x[:, order.argsort()], base=base)[:, order]
+        one_sided = right.clone()
+        one_sided[:, 1::2] = x[:, 1::2]
+        diagnose(
+            result,
+            right,
+            {
+                "the rows turn backwards: the first column of a pair becomes x₀ cos − x₁ sin, the "
+                "second x₀ sin + x₁ cos": rotary(x, -p, base),
+                "positions count from 0, so row 0 stays as it is; yours turns it": rotary(
+                    x, p + 1, base
+                ),
+                "you pair column ℓ with column ℓ + d/2, as some released models do; here 2ℓ goes "
+                "with 2ℓ + 1": halves,
+                "you add the sinusoids; a rotary encoding adds nothing, it turns": x
+                + sinusoidal_encoding(n, d, base),
+                "every pair turns by the same angle; pair ℓ turns by p / base^(2ℓ/d)": torch.stack(
+                    [_blocks(-pos * ones) @ row.double() for pos, row in zip(p, x, strict=True)]
+                ),
+                "the base is an argument; you seem to use 10000 whatever it says": rotary(x),
+                "only the even columns change: a turn moves both columns of a pair": one_sided,
+                "nothing turns: the rows come back as they went in": x,
+            },
+            _lengths(result, x, f"the rows differ at n = {n}, d = {d}, base = {base:g}"),
+        )
+    passed("your rows turn as the package's do, and keep their lengths")
+
+
+def alibi(function: Callable[..., Tensor]) -> None:
+    """Check `function(slope, n)` against one head of `alibi_bias`."""
+    _own_work(function, "alibi_bias")
+    for slope, n in ((0.5, 5), (2.0**-8, 3), (0.25, 1), (1.0, 6)):
+        result = want_tensor(call(function, slope, n), (n, n), "the bias")
+        i, j = torch.arange(n)[:, None], torch.arange(n)
+        distance = (i - j).abs().double()
+        right = -slope * distance
+        past = (i - j).double()
+        diagnose(
+            result,
+            right,
+            {
+                "far keys gain: the bias must be negative, a penalty": -right,
+                "keys after the query gain in your bias; the distance is |i − j|, never negative": (
+                    -slope * past
+                ),
+                "keys before the query gain in your bias; the distance is |i − j|": slope * past,
+                "you mask the future with −inf; ALiBi only adds a penalty, the mask is another "
+                "matter (and may be absent)": right.masked_fill(j > i, -torch.inf),
+                "keys after the query get no penalty in yours; here the distance counts on both "
+                "sides": -slope * past.clamp_min(0),
+                "the slope is not used: the penalty is slope × distance": -distance,
+                "the penalty grows with the place of the key, not with its distance from the "
+                "query": (-slope * j.double()).expand(n, n),
+                "you square the distance; ALiBi's penalty is linear": -slope * distance**2,
+                "you give back the distances times the slope as weights, exponentiated; the "
+                "softmax will do that": torch.exp(right),
+            },
+            f"the bias differs at slope = {slope:g}, n = {n}; entry (i, j) is −slope · |i − j|",
+        )
+    # the function must also give the package's own heads
+    ours = alibi_bias(4, 6)
+    for h, slope in enumerate(alibi_slopes(4).tolist()):
+        if not close(want_tensor(call(function, slope, 6), (6, 6), "the bias"), ours[h]):
+            raise NotYet(f"with the slope of head {h}, {slope:g}, the bias differs")
+    passed("your bias is a fine of one slope a token, as in each head of ALiBi")
+
+
+def relative_bias(function: Callable[..., Tensor]) -> None:
+    """Check `function(table, n)`: entry (i, j) is table[w + clip(i − j, −w, w)]."""
+    generator = torch.Generator().manual_seed(6)
+    for w, n in ((2, 6), (1, 3), (4, 3), (0, 4)):
+        table = torch.randn(2 * w + 1, generator=generator)
+        result = want_tensor(call(function, table, n), (n, n), "the bias")
+        i, j = torch.arange(n)[:, None], torch.arange(n)
+        offset = i - j
+
+        def at(index: Tensor, table: Tensor = table) -> Tensor:
+            return table[index % len(table)]
+
+        diagnose(
+            result,
+            table[offset.clamp(-w, w) + w],
+            {
+                "before and after have changed places: you use b with j − i, the chapter's "
+                "formula has i − j": table[(-offset).clamp(-w, w) + w],
+                "before and after look alike: the sign of i − j is lost": table[
+                    offset.abs().clamp(-w, w) + w
+                ],
+                "offset 0 must read the middle of the table, table[w]; yours reads its start": at(
+                    offset.clamp(-w, w)
+                ),
+                "far offsets wrap round to the other end of the table; they must be clipped to "
+                "−w ... w": at(offset + w),
+                "you clip at w but not at −w, so far keys after the query wrap round": at(
+                    offset.clamp_max(w) + w
+                ),
+                "your bias depends on the key's place alone, not on the offset": table[
+                    j.clamp_max(2 * w)
+                ].expand(n, n),
+                "beyond w you give no bias at all; the outermost entries serve all far offsets": (
+                    torch.where(offset.abs() > w, 0.0, table[offset.clamp(-w, w) + w])
+                ),
+            },
+            f"the bias differs at w = {w}, n = {n}; is it constant along each diagonal? Entry "
+            "(i, j) is table[w + i − j], clipped",
+        )
+    passed("your bias depends on i − j only, near offsets each with a number of their own")
+
+
+def _own_work(function: Any, name: str) -> None:
+    """Refuse the package's own function, by whatever name, and a wrapper that calls it."""
+    code = getattr(function, "__code__", None)
+    module = str(getattr(function, "__module__", ""))
+    if module == "attention.positions" or (code is not None and name in code.co_names):
+        raise NotYet(f"your function calls {name}, which is the answer; build it from the formula")
+
+
+def _not_complex(result: Tensor) -> None:
+    if result.is_complex():
+        raise NotYet("the result is complex; give real columns, sine and cosine of each angle")
+
+
+def _blocks(angle: Tensor) -> Tensor:
+    """A clockwise 2 × 2 turn for each angle, as in `shift_matrix`."""
+    c, s = angle.cos(), angle.sin()
+    rows = torch.stack([torch.stack([c, s], -1), torch.stack([-s, c], -1)], -2)
+    return torch.block_diag(*rows)
+
+
+def _blocks_swapped(delta: float, d: int, base: float) -> Tensor:
+    angle = delta / base ** (torch.arange(0, d, 2).double() / d)
+    c, s = angle.cos(), angle.sin()
+    rows = torch.stack([torch.stack([s, c], -1), torch.stack([-c, s], -1)], -2)
+    return torch.block_diag(*rows)
+
+
+def _halves(matrix: Tensor) -> Tensor:
+    """The same blocks, for columns that hold all first halves of the pairs, then all second."""
+    d = len(matrix)
+    order = torch.cat([torch.arange(0, d, 2), torch.arange(1, d, 2)])
+    return matrix[order][:, order]
+
+
+def _lengths(result: Tensor, x: Tensor, otherwise: str) -> str:
+    if not close(result.double().norm(dim=-1), x.double().norm(dim=-1), 1e-4):
+        return "your rows change their length; a rotation keeps it. Check the signs in each pair"
+    return otherwise + "; try one row with d = 2: it must turn by p radians"

@@ -1,0 +1,319 @@
+"""Checks for chapter 2, queries, keys, values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attention.functional import attention, softmax
+
+from ._base import NotYet, call, close, diagnose, passed, want_tensor
+
+__all__ = [
+    "aimed_query",
+    "column_attention",
+    "merge",
+    "share_of_the_second_key",
+    "three_projections",
+    "weights_from_output",
+]
+
+
+def _randn(seed: int, *shape: int) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def three_projections(function: Callable[..., Any]) -> None:
+    """Check `my_projections(x, w_q, w_k, w_v)`, which returns q, k and v."""
+    for seed, (lead, n, d_model, d_k, d_v) in enumerate(
+        (((), 4, 6, 6, 6), ((), 3, 16, 8, 5), ((2,), 4, 6, 6, 6), ((2, 3), 4, 8, 2, 3))
+    ):
+        x = _randn(seed, *lead, n, d_model)
+        w = [_randn(10 + seed + 7 * i, d_model, d) for i, d in enumerate((d_k, d_k, d_v))]
+        got = call(function, x, *w)
+        if not isinstance(got, (tuple, list)) or len(got) != 3:
+            raise NotYet("return three tensors: `return q, k, v`")
+        names = ("q", "k", "v")
+        right = [x @ each for each in w]
+        for i, name in enumerate(names):
+            suspects = {
+                f"{name} is made with w_{other}; use w_{name}": right[j]
+                for j, other in enumerate(names)
+                if j != i
+            }
+            suspects |= {
+                f"{name} is x itself; project it with w_{name}": x,
+                f"{name} is w_{name} itself; multiply x by it": w[i],
+            }
+            if d_model == w[i].shape[1]:
+                suspects[
+                    f"{name} is x times the transpose of w_{name}; these matrices are laid out as "
+                    f"in the formula, (d_model, d_{'v' if name == 'v' else 'k'}), not as in "
+                    "nn.Linear"
+                ] = x @ w[i].T
+            suspects |= {
+                f"{name} is divided by the root of d_k; scaling belongs to the scores": right[i]
+                / math.sqrt(d_k),
+                f"{name} has been through a softmax; a projection is a plain product": softmax(
+                    right[i]
+                ),
+                f"{name} has lost its negative numbers; a projection is a plain product": right[
+                    i
+                ].relu(),
+            }
+            if x.ndim > 2:
+                suspects[f"{name} has the batch mixed up; use x @ w_{name}"] = (
+                    x.mean(0, keepdim=True).expand_as(x) @ w[i]
+                )
+            given = want_tensor(got[i], tuple(right[i].shape), name)
+            diagnose(given, right[i], suspects, f"{name} is not x @ w_{name}")
+    passed("three projections, one for each role")
+
+
+def share_of_the_second_key(function: Callable[..., Any]) -> None:
+    """Check `my_share(q, k_1, k_2)`, the weight of the second of two keys."""
+    for seed, (lead, d_k) in enumerate((((), 2), ((5,), 2), ((4,), 16), ((2, 3), 7))):
+        q = _randn(seed, *lead, d_k)
+        k_1, k_2 = _randn(seed + 40, d_k), _randn(seed + 80, d_k)
+        got = call(function, q, k_1, k_2)
+        if isinstance(got, float):
+            got = torch.tensor(got)
+        got = want_tensor(got, lead, "the share")
+        s_1, s_2 = q @ k_1, q @ k_2
+        gap, root = s_2 - s_1, math.sqrt(d_k)
+        diagnose(
+            got,
+            torch.sigmoid(gap / root),
+            {
+                "this is the weight of the first key; the second is asked for": torch.sigmoid(
+                    -gap / root
+                ),
+                "the scores are not scaled: divide them by the root of d_k": torch.sigmoid(gap),
+                "you divided by d_k; divide by its root": torch.sigmoid(gap / d_k),
+                "you multiplied by the root of d_k; divide by it": torch.sigmoid(gap * root),
+                "this is the sigmoid of the second score alone; take the difference of the two": (
+                    torch.sigmoid(s_2 / root)
+                ),
+                "this says which key wins, 0 or 1; the share lies between": (gap > 0).float(),
+                "this is the difference of the scores; put it through a sigmoid": gap / root,
+                "these are shares of the scores themselves; take exp first": s_2 / (s_1 + s_2),
+                "this is one half for every query; use the query": torch.full(lead, 0.5),
+            },
+            f"wrong share for q of shape {tuple(q.shape)}",
+        )
+    edge = call(function, torch.tensor([7.0, 4.0]), torch.tensor([0.18, 0.10]),
+                torch.tensor([0.22, 0.03]))  # fmt: skip
+    if not math.isclose(float(edge), 0.5, abs_tol=1e-5):
+        raise NotYet("for the query [7, 4] the keys of cat and mat tie: the share is one half")
+    big = torch.tensor([[1e4, 0.0], [-1e4, 0.0]])
+    got = want_tensor(
+        call(function, big, torch.tensor([1.0, 0.0]), torch.tensor([-1.0, 0.0])), (2,), "the share"
+    )
+    if not close(got, torch.tensor([0.0, 1.0])):
+        raise NotYet("wrong share for very long queries: it should run from 0 to 1")
+    passed("with two keys, softmax is a sigmoid of the difference")
+
+
+def _merged(pieces: list[str], pair: tuple[str, str]) -> list[str]:
+    out, i = [], 0
+    while i < len(pieces):
+        if tuple(pieces[i : i + 2]) == pair:
+            out.append(pieces[i] + pieces[i + 1])
+            i += 2
+        else:
+            out.append(pieces[i])
+            i += 1
+    return out
+
+
+def merge(function: Callable[..., Any]) -> None:
+    """Check `my_merge(pieces, pair)`, one step of a tokeniser."""
+    cases = [
+        (list("that cat"), ("a", "t")),
+        (list("cats"), ("a", "t")),
+        (list("cat"), ("a", "t")),
+        (list("mats"), ("t", "a")),
+        (list("tact"), ("a", "t")),
+        (["c", "at", "s"], ("c", "at")),
+        (["cat", "a", "t"], ("a", "t")),
+        (["ca", "t", "x"], ("a", "t")),
+        (list("aaa"), ("a", "a")),
+        (list("aaaa"), ("a", "a")),
+        (list("aaaaa"), ("a", "a")),
+        (["a"], ("a", "a")),
+        ([], ("a", "b")),
+    ]
+    for pieces, pair in cases:
+        given = list(pieces)
+        got = call(function, given, pair)
+        case = f"merging {pair} in {pieces}"
+        if given != pieces:
+            raise NotYet(f"{case} changed the list it was given; build a new one")
+        if isinstance(got, str):
+            raise NotYet(f"{case} must give a list of strings; got the string {got!r}")
+        if not isinstance(got, (list, tuple)):
+            raise NotYet(f"{case} must give a list of strings; got {type(got).__name__}")
+        right = _merged(pieces, pair)
+        got = list(got)
+        if got == right:
+            continue
+        fault = f"it should give {right}; got {got}"
+        flat = "".join(map(str, got))
+        if not all(isinstance(piece, str) for piece in got):
+            fault = f"join the two strings of the pair into one: {right}; got {got}"
+        elif pieces and flat == "".join(pieces[:-1]):
+            fault = f"the last piece is lost: {got} instead of {right}"
+        elif len(flat) > len("".join(pieces)):
+            fault = f"a piece is used twice; after a merge, jump over both pieces: {right}"
+        elif len(flat) < len("".join(pieces)):
+            fault = f"pieces are lost: {got} instead of {right}"
+        elif sorted(flat) == sorted("".join(pieces)) and flat != "".join(pieces):
+            fault = f"the order has changed, {got}; join the pair as it stands: {right}"
+        elif got == pieces:
+            fault = f"nothing is merged; it should give {right}"
+        elif len(got) < len(right):
+            fault = (
+                f"too much is merged, {got}; only two neighbouring pieces that equal the pair "
+                f"become one, and the result is not merged again: {right}"
+            )
+        elif len(got) > len(right):
+            fault = f"an occurrence is left over, {got}; merge all of them: {right}"
+        raise NotYet(f"{case}: {fault}")
+    passed("one merge of a tokeniser")
+
+
+def column_attention(function: Callable[..., Any]) -> None:
+    """Check `my_column_attention(x, omega_q, omega_k, omega_v)`, tokens in columns."""
+    for seed, (d, n, d_q, d_v) in enumerate(((6, 3, 4, 5), (4, 4, 4, 4), (8, 5, 2, 3))):
+        x = _randn(seed, d, n)
+        o_q, o_k, o_v = (
+            _randn(seed + 20 * i + 20, rows, d) for i, rows in enumerate((d_q, d_q, d_v))
+        )
+        got = call(function, x, o_q, o_k, o_v)
+        if isinstance(got, tuple):
+            raise NotYet("return the output alone, without the weights")
+        q, k, v = o_q @ x, o_k @ x, o_v @ x
+        root = math.sqrt(d_q)
+
+        def out(scores: Tensor, dim: int = 0, v: Tensor = v) -> Tensor:
+            return v @ softmax(scores, dim=dim)
+
+        right = out(k.T @ q / root)
+        if isinstance(got, Tensor) and n != d_v and got.shape == right.T.shape:
+            raise NotYet("the result is transposed: a token is a column here, so return (D_v, N)")
+        got = want_tensor(got, (d_v, n), "the output")
+        suspects = {
+            "the softmax runs along the rows; a query is a column here, so normalise down each "
+            "column, dim=0": out(k.T @ q / root, -1),
+            "this is Q^T K, with a softmax down its columns; the textbook's order is K^T Q": out(
+                q.T @ k / root
+            ),
+            "the weights are transposed: query n takes from the tokens in column n": out(
+                q.T @ k / root, -1
+            ),
+            "the scores are not scaled: divide them by the root of D_q": out(k.T @ q),
+            "you divided by D_q; divide by its root": out(k.T @ q / d_q),
+            "you divided by the root of N; D_q is the height of q": out(k.T @ q / math.sqrt(n)),
+            "you divided by the root of D; D_q is the height of q": out(k.T @ q / math.sqrt(d)),
+            "this is the plain mean of the values; weight them": v.mean(1, keepdim=True).expand(
+                d_v, n
+            ),
+            "these are the values themselves; average them": v,
+        }
+        if d_q == d_v:
+            suspects["this averages the keys; average the values"] = out(k.T @ q / root, v=k)
+        if n == d_v:
+            suspects["the result is transposed: a token is a column here"] = right.T
+        diagnose(got, right, suspects, f"wrong output for x of shape {(d, n)}")
+    passed("attention with a token in each column")
+
+
+def weights_from_output(function: Callable[..., Any]) -> None:
+    """Check `my_weights(out, values)`, the weights behind a point of a triangle."""
+    corners = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    cases = [
+        (corners, torch.tensor([0.3, 0.4, 0.3])),
+        (corners, torch.tensor([0.2, 0.5, 0.3])),
+        (torch.tensor([[2.5, 0.0], [-2.0, 2.0], [-0.5, -2.5]]), torch.tensor([0.7, 0.1, 0.2])),
+        (torch.tensor([[2.5, 0.0], [-2.0, 2.0], [-0.5, -2.5]]), torch.tensor([0.0, 0.0, 1.0])),
+        (corners, torch.tensor([0.5, 0.7, -0.2])),
+    ]
+    for values, right in cases:
+        out = right @ values
+        got = want_tensor(call(function, out, values), (3,), "the weights")
+        if close(got, right, 1e-4):
+            continue
+        if close(got @ values, out, 1e-4) and not close(got.sum(), torch.tensor(1.0), 1e-4):
+            raise NotYet(
+                "the combination of the values is right, but the numbers do not sum to 1; that is "
+                "the third equation"
+            )
+        where = "outside" if (right < 0).any() else "inside"
+        distance = torch.cdist(out[None], values)[0]
+        diagnose(
+            got,
+            right,
+            {
+                "negative numbers are cut off; they say on which side the point lies outside, so "
+                "return them": right.clamp(min=0),
+                "negative numbers are cut off and the rest rescaled; return them as they "
+                "are": right.clamp(min=0) / right.clamp(min=0).sum(),
+                "these are shares of the distances; solve the three equations instead": distance
+                / distance.sum(),
+                "these are a softmax of dot products with the output; solve the three equations "
+                "instead": softmax(values @ out),
+                "these are a scaled softmax of dot products with the output; solve the three "
+                "equations instead": softmax(values @ out / math.sqrt(2)),
+                "one third each is the centre of the triangle; use out": torch.full((3,), 1 / 3),
+                "the weights are in reverse order; the first belongs to values[0]": right.flip(0),
+            },
+            f"not the weights of ({out[0]:.2f}, {out[1]:.2f}), a point {where} the triangle; test "
+            "yourself with w @ values and w.sum()",
+        )
+    passed("the weights, read off the output")
+
+
+def aimed_query(function: Callable[..., Any]) -> None:
+    """Check `my_query(keys, weights)`, the query that produces given weights."""
+    keys = [torch.tensor([[2.0, 1.0], [-1.0, 2.0], [0.5, -2.0]]), _randn(3, 3, 2), _randn(5, 3, 2)]
+    for k in keys:
+        for want in ([0.2, 0.5, 0.3], [0.9, 0.05, 0.05], [1 / 3, 1 / 3, 1 / 3]):
+            want = torch.tensor(want)
+            q = want_tensor(call(function, k, want), (2,), "the query")
+            logs = want.log()
+            gaps = logs[:2] - logs[2]
+            solve = torch.linalg.solve
+            right = solve(k[:2] - k[2], math.sqrt(2) * gaps)
+            if close(attention(q[None], k, k)[1][0], want, 1e-3):
+                continue
+            if want[0] == want[1]:
+                raise NotYet("for equal weights the query must be zero")
+            diagnose(
+                q,
+                right,
+                {
+                    "the scale is missing: attention divides the scores by the root of 2, so the "
+                    "query must be that much longer": right / math.sqrt(2),
+                    "the scale is used twice or the wrong way: the query must be the root of 2 "
+                    "longer, not more": right * math.sqrt(2),
+                    "the query points the wrong way: ln a_1 - ln a_3 belongs to k_1 - k_3": -right,
+                    "the logarithm is missing: scores are logarithms of weights": solve(
+                        k[:2] - k[2], math.sqrt(2) * (want[:2] - want[2])
+                    ),
+                    "differences of keys are needed: with the keys themselves the third weight "
+                    "is not controlled": solve(k[:2], math.sqrt(2) * logs[:2]),
+                    "take the third key away on both sides; here it is only taken from the "
+                    "logarithms": solve(k[:2], math.sqrt(2) * gaps),
+                    "this is the blend of the keys with these weights; the query must produce the "
+                    "weights": want @ k,
+                },
+                "this query gives the weights "
+                + ", ".join(f"{w:.3f}" for w in attention(q[None], k, k)[1][0])
+                + "; wanted "
+                + ", ".join(f"{w:.3f}" for w in want),
+            )
+    passed("a query for every set of weights")

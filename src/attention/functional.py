@@ -1,0 +1,215 @@
+"""Scaled dot-product attention: the formula, and PyTorch's fused kernel behind the same door."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from . import _checks as check
+from .masks import causal_mask
+
+
+def softmax(x: Tensor, temperature: float = 1.0, dim: int = -1) -> Tensor:
+    """Turn scores into positive weights that sum to 1 along `dim`: exp(x/T) / sum exp(x/T).
+
+    x any shape; returns the same shape. A high temperature flattens the weights, a low one
+    sharpens them. Where every score is -inf there is nothing to choose from: zeros. TypeError if
+    x is not a floating tensor, ValueError if the temperature is not positive and finite. Bridle
+    1990.
+
+    >>> softmax(torch.tensor([0.0, math.log(3.0)]))
+    tensor([0.2500, 0.7500])
+    """
+    check.floating("x", x)
+    check.number("temperature", temperature, above=0)
+    check.dimension(x, dim)
+    if x.shape[dim] == 0:
+        raise ValueError(f"x must have at least one entry along dim {dim}; got {check.shape(x)}")
+    x = x - x.detach().amax(dim, keepdim=True).clamp_min(torch.finfo(x.dtype).min)
+    x = x / max(temperature, 1e-30)  # no entry is above 0 now: nothing can overflow
+    empty = (x == -math.inf).all(dim, keepdim=True)
+    return torch.softmax(x.masked_fill(empty, 0.0), dim).masked_fill(empty, 0.0)
+
+
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor | None = None,
+    *,
+    bias: Tensor | None = None,
+    scale: float | None = None,
+    dropout: float = 0.0,
+) -> tuple[Tensor, Tensor]:
+    """Average the values, weighted by how well each query matches the keys.
+
+    q (..., n_q, d_k), k (..., n_k, d_k), v (..., n_k, d_v); mask bool,
+    broadcastable to (..., n_q, n_k), True = may attend; bias float, added
+    to the scores, broadcastable likewise; scale 1/sqrt(d_k) unless given;
+    dropout, the share of weights dropped in training. Returns out
+    (..., n_q, d_v) and weights (..., n_q, n_k); a row with nothing to
+    attend to gives zeros. TypeError or ValueError if types, shapes or
+    devices disagree. Vaswani et al. 2017, eq. 1.
+
+    >>> q, k, v = torch.zeros(1, 2), torch.eye(2), torch.arange(2.0)[:, None]
+    >>> attention(q, k, v)
+    (tensor([[0.5000]]), tensor([[0.5000, 0.5000]]))
+    """
+    check.query_key_value(q, k, v, mask, bias, scale, dropout)
+    scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
+    scores = (q * scale) @ k.transpose(-2, -1)  # (..., n_q, n_k)
+    if bias is not None:
+        scores = scores + bias.to(scores.dtype)
+    if mask is None:
+        weights = torch.softmax(scores, dim=-1)
+    else:
+        mask, empty = _open_empty_rows(mask)
+        scores = scores.masked_fill(~mask, -math.inf)
+        weights = torch.softmax(scores, dim=-1)
+        if empty is not None:
+            weights = weights.masked_fill(empty, 0.0)
+    if dropout > 0:
+        weights = F.dropout(weights, dropout)
+    return weights @ v, weights
+
+
+def fused_attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor | None = None,
+    *,
+    bias: Tensor | None = None,
+    scale: float | None = None,
+    is_causal: bool = False,
+    dropout: float = 0.0,
+) -> Tensor:
+    """Compute `attention` without its weights, in one kernel that never stores them.
+
+    Shapes, errors and empty rows as in `attention`. is_causal=True is
+    ``causal_mask(n_q, n_k)``, and costs no memory if n_q >= n_k or n_q = 1. (On the CPU, PyTorch
+    has no such kernel for dropout or for a trained bias, and stores the weights.) Returns out
+    (..., n_q, d_v). Dao et al. 2022 (FlashAttention), algorithm 1.
+
+    >>> x = torch.eye(3)
+    >>> torch.allclose(fused_attention(x, x, x), attention(x, x, x)[0])
+    True
+    """
+    check.query_key_value(q, k, v, mask, bias, scale, dropout)
+    check.flag("is_causal", is_causal)
+    scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
+    n_q, n_k = q.shape[-2], k.shape[-2]
+    if is_causal and (n_q != n_k or mask is not None or bias is not None):
+        # PyTorch's own flag is level at the start, not at the end, and excludes a mask.
+        if n_q > n_k and mask is None and bias is None:  # the first rows are empty
+            late = fused_attention(q[..., n_q - n_k :, :], k, v, scale=scale, is_causal=True,
+                                   dropout=dropout)  # fmt: skip
+            return F.pad(late, (0, 0, n_q - n_k, 0))
+        if n_q > 1:
+            past = causal_mask(n_q, n_k, device=q.device)
+            mask = past if mask is None else mask & past
+        is_causal = False
+    empty = None
+    if mask is not None:
+        mask, empty = _open_empty_rows(mask)
+    if bias is not None:
+        bias = bias.to(q.dtype)
+        mask = bias if mask is None else torch.where(mask, bias, -math.inf)
+    if q.ndim == 4 and q.shape[:2] == k.shape[:2] == v.shape[:2] and q.shape[-1] == v.shape[-1]:
+        mask = mask[None] if mask is not None and mask.ndim == 3 else mask
+        out = F.scaled_dot_product_attention(q, k, v, mask, dropout, is_causal, scale=scale)
+    else:
+        out = _fused_any_shape(q, k, v, mask, dropout, is_causal, scale)
+    return out if empty is None else out.masked_fill(empty, 0.0)
+
+
+def entropy(weights: Tensor, dim: int = -1) -> Tensor:
+    """Measure how spread out weights are: -sum w log w, in nats, with 0 log 0 = 0.
+
+    weights any shape, non-negative; returns the shape without `dim`: 0 for one-hot weights,
+    log n for uniform ones. TypeError if weights is not a floating tensor. Shannon 1948.
+
+    >>> entropy(torch.tensor([[0.5, 0.5], [1.0, 0.0]]))
+    tensor([0.6931, 0.0000])
+    """
+    check.floating("weights", weights)
+    check.dimension(weights, dim)
+    return torch.special.entr(weights.masked_fill(weights == 0, 1.0)).sum(dim)
+
+
+def softmax_jacobian(weights: Tensor) -> Tensor:
+    """Say how each weight of a softmax answers to each score: diag(w) - w w^T.
+
+    weights (..., n); returns (..., n, n), entry i, j = d w_i / d score_j (at temperature 1).
+    TypeError if weights is not a floating tensor, ValueError if it has no entries.
+
+    >>> softmax_jacobian(torch.tensor([0.5, 0.5]))
+    tensor([[ 0.2500, -0.2500],
+            [-0.2500,  0.2500]])
+    """
+    check.floating("weights", weights)
+    if weights.ndim == 0 or weights.shape[-1] == 0:
+        raise ValueError(f"weights must be (..., n) with n >= 1; got {check.shape(weights)}")
+    return torch.diag_embed(weights) - weights[..., :, None] * weights[..., None, :]
+
+
+def next_token_probabilities(
+    logits: Tensor, temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None
+) -> Tensor:
+    """Turn logits into the probabilities to sample from, the unlikely tokens cut off.
+
+    logits (..., vocab_size); returns the same shape. top_k keeps the k likeliest tokens; top_p
+    the fewest whose probabilities reach p. What is left sums to 1 again. ValueError if an
+    argument is out of range. Fan et al. 2018 (top-k); Holtzman et al. 2020 (top-p), section 3.1.
+
+    >>> next_token_probabilities(torch.tensor([0.5, 0.3, 0.2]).log(), top_p=0.7)
+    tensor([0.6250, 0.3750, 0.0000])
+    """
+    check.floating("logits", logits)
+    probabilities = softmax(logits, temperature)
+    ranked, order = probabilities.sort(dim=-1, descending=True, stable=True)
+    drop = torch.zeros_like(ranked, dtype=torch.bool)
+    if top_k is not None:
+        check.count("top_k", top_k)
+        drop[..., top_k:] = True
+    if top_p is not None:
+        check.number("top_p", top_p)
+        if not 0 < top_p <= 1:
+            raise ValueError(f"top_p must be greater than 0 and at most 1; got {top_p}")
+        drop |= ranked.cumsum(-1) - ranked >= top_p  # the ones before already reach p
+    kept = torch.zeros_like(probabilities).scatter(-1, order, ranked.masked_fill(drop, 0.0))
+    return kept / kept.sum(-1, keepdim=True)
+
+
+def _open_empty_rows(mask: Tensor) -> tuple[Tensor, Tensor | None]:
+    """Let rows with nothing to attend to see everything, and say which they are (or None).
+
+    Their softmax is then finite, and so is its gradient; the caller zeroes the result.
+    """
+    empty = ~mask.any(-1, keepdim=True)  # (..., n_q, 1)
+    return (mask | empty, empty) if bool(empty.any()) else (mask, None)
+
+
+def _fused_any_shape(q, k, v, mask, dropout, is_causal, scale) -> Tensor:
+    """Bring q, k, v to (B, h, n, d) with equal B, h, d: the only shape the kernel is fused for."""
+    lead = torch.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
+    d_v, width = v.shape[-1], max(q.shape[-1], v.shape[-1])
+
+    def to_4d(x: Tensor) -> Tensor:  # zero columns change neither q.k nor the values kept
+        x = F.pad(x, (0, width - x.shape[-1])) if x.shape[-1] < width else x
+        return _to_4d(x, lead)
+
+    mask = _to_4d(mask, lead) if mask is not None and mask.ndim > 2 else mask
+    out = F.scaled_dot_product_attention(to_4d(q), to_4d(k), to_4d(v), mask, dropout, is_causal,
+                                         scale=scale)  # fmt: skip
+    return out.reshape(*lead, *out.shape[-2:])[..., :d_v]
+
+
+def _to_4d(x: Tensor, lead) -> Tensor:
+    """(..., n, d) -> (B, h, n, d), `lead` being all the leading dimensions."""
+    if len(lead) < 2:
+        return x.expand(*lead, *x.shape[-2:])[(None,) * (2 - len(lead))]
+    if len(lead) > 2:
+        return x.expand(*lead, *x.shape[-2:]).flatten(0, len(lead) - 2)
+    return x.expand(*lead, *x.shape[-2:])

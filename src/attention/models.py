@@ -1,0 +1,137 @@
+"""Stacks of blocks between an embedding and its logits: an encoder, and a language model."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from . import _checks as check
+from .blocks import EncoderBlock
+from .embedding import Embedding
+from .functional import next_token_probabilities
+from .multi_head import KVCache
+
+
+class Encoder(nn.Module):
+    """Embed the tokens, pass them through `num_layers` blocks, and predict a token at each place.
+
+    positions, scaled, tied: see `Embedding`; the rest: see `EncoderBlock`. Vaswani et al. 2017,
+    section 3; Devlin et al. 2019 (BERT), section 3.
+
+    >>> model = Encoder(vocab_size=10, d_model=8, num_heads=2, num_layers=1)
+    >>> logits, weights = model(torch.tensor([[1, 2, 3]]), return_weights=True)
+    >>> logits.shape, weights[0].shape
+    (torch.Size([1, 3, 10]), torch.Size([1, 2, 3, 3]))
+    """
+
+    is_causal = False
+
+    def __init__(
+        self,
+        vocab_size: int,
+        d_model: int,
+        num_heads: int,
+        num_layers: int,
+        d_ff: int | None = None,
+        *,
+        positions: str = "sinusoidal",
+        max_len: int = 512,
+        norm_first: bool = True,
+        dropout: float = 0.0,
+        activation: str = "relu",
+        num_kv_heads: int | None = None,
+        scaled: bool = True,
+        tied: bool = True,
+    ):
+        super().__init__()
+        check.count("num_layers", num_layers)
+        self.embedding = Embedding(
+            vocab_size, d_model, num_heads, positions=positions, max_len=max_len, dropout=dropout,
+            scaled=scaled, tied=tied, bidirectional=not self.is_causal,
+        )  # fmt: skip
+        self.layers = nn.ModuleList(
+            EncoderBlock(
+                d_model, num_heads, d_ff, norm_first=norm_first, dropout=dropout,
+                activation=activation, num_kv_heads=num_kv_heads,
+                rotary_base=10000.0 if positions == "rotary" else None,
+            )
+            for _ in range(num_layers)
+        )  # fmt: skip
+        self.norm = nn.LayerNorm(d_model) if norm_first else nn.Identity()
+
+    def forward(
+        self,
+        ids: Tensor,
+        mask: Tensor | None = None,
+        *,
+        head_mask: Tensor | None = None,
+        return_weights: bool = False,
+        caches: list[KVCache] | None = None,
+    ):
+        """ids (B, n) to logits (B, n, vocab_size); with return_weights, to (logits, weights).
+
+        mask bool, broadcastable to (B, n, n), such as a padding mask; head_mask (num_layers, h)
+        of 0 and 1, 0 switches a head off; caches one per layer. weights is a list, one (B, h, n,
+        n) per layer.
+        """
+        heads = check.head_mask(head_mask, len(self.layers), self.embedding.num_heads)
+        if caches is not None and len(caches) != len(self.layers):
+            raise ValueError(f"caches must be one per layer, {len(self.layers)}; got {len(caches)}")
+        past = len(caches[0]) if caches else 0
+        x = self.embedding(ids, past)  # (B, n, d_model)
+        bias = self.embedding.bias(ids.shape[1], past + ids.shape[1])
+        weights = []
+        for i, layer in enumerate(self.layers):
+            x, w = layer(
+                x, mask, bias=bias, is_causal=self.is_causal, need_weights=return_weights,
+                cache=caches[i] if caches else None, head_mask=heads[i],
+            )  # fmt: skip
+            weights.append(w)
+        logits = self.embedding.logits(self.norm(x))
+        return (logits, weights) if return_weights else logits
+
+
+class LanguageModel(Encoder):
+    """The same stack with a causal mask: each place sees its past and predicts the next token.
+
+    Arguments as `Encoder`. is_causal=False takes the mask away, so that the model can copy the
+    answer from the next place: a mistake to learn from. Radford et al. 2018 (GPT), section 3.1.
+
+    >>> model = LanguageModel(vocab_size=10, d_model=8, num_heads=2, num_layers=1)
+    >>> model.generate(torch.tensor([[1, 2, 3]]), steps=2).shape
+    torch.Size([1, 5])
+    """
+
+    def __init__(self, *args, is_causal: bool = True, **kwargs):
+        self.is_causal = is_causal
+        super().__init__(*args, **kwargs)
+
+    @torch.no_grad()
+    def generate(
+        self,
+        ids: Tensor,
+        steps: int,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """Continue ids (B, n) by `steps` sampled tokens: (B, n + steps).
+
+        temperature, top_k, top_p as `next_token_probabilities` (top_k=1 always takes the
+        likeliest token); generator makes the choice repeatable. Works through a cache, so each
+        new token costs one pass of one token.
+        """
+        check.count("steps", steps, least=0)
+        was_training = self.training
+        self.eval()
+        caches = [KVCache() for _ in self.layers] if self.is_causal else None
+        new = ids
+        for _ in range(steps):
+            logits = self(ids if caches is None else new, caches=caches)[:, -1]  # (B, vocab_size)
+            probabilities = next_token_probabilities(logits, temperature, top_k, top_p)
+            where = "cpu" if generator is None else generator.device
+            new = torch.multinomial(probabilities.to(where), 1, generator=generator).to(ids)
+            ids = torch.cat([ids, new], dim=1)
+        self.train(was_training)
+        return ids

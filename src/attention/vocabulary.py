@@ -1,0 +1,88 @@
+"""Words to numbers and back, and numbers dealt out in batches."""
+
+from collections.abc import Iterable, Iterator
+
+import torch
+from torch import Tensor
+
+from . import _checks as check
+
+
+class Vocabulary:
+    """Number the words: `pad` is 0, `start` 1, `end` 2, the others follow in the order given.
+
+    >>> vocabulary = Vocabulary(["the", "sun", "sets"])
+    >>> ids = vocabulary.encode("the sun sets")
+    >>> ids, vocabulary.decode(ids)
+    (tensor([3, 4, 5]), 'the sun sets')
+    """
+
+    pad, start, end = 0, 1, 2
+
+    def __init__(self, words: Iterable[str]):
+        if isinstance(words, str):
+            raise TypeError(f"words must be a list of words; got {words!r}")
+        self.words = ["<pad>", "<start>", "<end>", *dict.fromkeys(words)]
+        self._ids = {word: i for i, word in enumerate(self.words)}
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __contains__(self, word: str) -> bool:
+        return word in self._ids
+
+    def __getitem__(self, word: str) -> int:
+        if word not in self._ids:
+            raise KeyError(f"the vocabulary of {len(self)} words does not hold {word!r}")
+        return self._ids[word]
+
+    def encode(self, text: str | Iterable[str]) -> Tensor:
+        """A sentence, or a list of words, to ids (n,). KeyError if a word is unknown."""
+        words = text.split() if isinstance(text, str) else text
+        return torch.tensor([self[word] for word in words], dtype=torch.int64)
+
+    def decode(self, ids: Tensor | Iterable[int]) -> str:
+        """ids (n,) to a sentence: what stands before <end>, without <start> and padding."""
+        words = []
+        for i in torch.as_tensor(ids).tolist():
+            if i == self.end:
+                break
+            if not 0 <= i < len(self):
+                raise ValueError(f"ids must be from 0 to {len(self) - 1}; got {i}")
+            if i not in (self.pad, self.start):
+                words.append(self.words[i])
+        return " ".join(words)
+
+    def encode_batch(self, sentences: Iterable[str], start=True, end=True) -> Tensor:
+        """B sentences to ids (B, n), with <start> and <end> if wanted, padded to the longest."""
+        first, last = [self.start] * start, [self.end] * end
+        rows = [first + self.encode(sentence).tolist() + last for sentence in sentences]
+        if not rows:
+            raise ValueError("sentences must hold at least one; got none")
+        n = max(map(len, rows))
+        return torch.tensor([row + [self.pad] * (n - len(row)) for row in rows])
+
+
+def batches(*tensors: Tensor, batch_size: int, seed: int = 0) -> Iterator[tuple[Tensor, ...]]:
+    """Deal out rows for ever, shuffled anew in each round: tuples of (batch_size, ...).
+
+    Tensors (N, ...) with equal N. The same seed gives the same batches. ValueError if N differs
+    or is less than batch_size.
+
+    >>> next(batches(torch.arange(5), batch_size=2, seed=0))[0].shape
+    torch.Size([2])
+    """
+    check.count("batch_size", batch_size)
+    sizes = [len(x) for x in tensors]
+    if not sizes or len(set(sizes)) > 1 or sizes[0] < batch_size:
+        raise ValueError(f"tensors must share a size of batch_size or more; got {sizes}")
+
+    def deal() -> Iterator[tuple[Tensor, ...]]:
+        generator = torch.Generator().manual_seed(seed)
+        while True:
+            order = torch.randperm(sizes[0], generator=generator)
+            for rows in order.split(batch_size):
+                if len(rows) == batch_size:
+                    yield tuple(x[rows.to(x.device)] for x in tensors)
+
+    return deal()

@@ -1,0 +1,30 @@
+"""The explorers: figures that answer the reader's hand, in the page and in a notebook."""
+
+from ._base import Explorer, static_module
+from .block_tour import BlockTour
+from .generation import Generation
+from .heads import Heads
+from .masks import Masks
+from .paths import Paths
+from .positions import Positions
+from .qkv_plane import QKVPlane
+from .root_dk import RootDk
+from .sinusoids import Sinusoids
+from .step_by_step import StepByStep
+from .temperature import Temperature
+
+__all__ = [
+    "BlockTour",
+    "Explorer",
+    "Generation",
+    "Heads",
+    "Masks",
+    "Paths",
+    "Positions",
+    "QKVPlane",
+    "RootDk",
+    "Sinusoids",
+    "StepByStep",
+    "Temperature",
+    "static_module",
+]

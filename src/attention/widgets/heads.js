@@ -1,0 +1,177 @@
+// Live heads: a trained transformer reads "it" in a sentence of the reader's words.
+import {
+  bar, explorer, fixed, halves, heatmap, list, make, onTheme, percent, presets, ramp, range, softmax,
+  toggle, transformer, write,
+} from "./shared.js";
+import { weights } from "./heads_weights.js";
+
+const ANIMALS = "animal cat cow dog duck fox goose horse rabbit sheep".split(" ");
+const PLACES = "street bridge canal field lane park river road square tunnel".split(" ");
+const VERBS = "cross enter leave like pass visit".split(" ");
+const FEELINGS = "tired hungry scared sleepy".split(" ");
+const FEATURES = "wide narrow crowded slippery".split(" ");
+const WORDS = ["<pad>", "<start>", "<end>", ..."the did not because it was too".split(" "),
+  ...ANIMALS, ...PLACES, ...VERBS, ...FEELINGS, ...FEATURES];
+const CHOICES = { animal: ANIMALS, verb: VERBS, place: PLACES,
+  adjective: [...FEELINGS, ...FEATURES] };
+const IT = 8;
+const KEYS = ["animal", "verb", "place", "adjective", "off", "layer", "head"];
+const first = { animal: "animal", verb: "cross", place: "street", off: [] };
+const PRESETS = [
+  ["… too tired", { ...first, adjective: "tired" }],
+  ["… too wide", { ...first, adjective: "wide" }],
+  ["wide, without head 1.0", { ...first, adjective: "wide", off: [[1, 0]] }],
+  ["wide, without head 0.3", { ...first, adjective: "wide", off: [[0, 3]] }],
+];
+
+let model = null;
+// The words of the sentence, and what the model makes of them.
+const sentence = ({ animal, verb, place, adjective }) =>
+  `the ${animal} did not ${verb} the ${place} because it was too ${adjective}`.split(" ");
+function read(words, off = []) {
+  model ??= transformer(halves(weights.model),
+    { vocab: WORDS.length, d: 32, heads: 4, layers: 2, tied: false, causal: false });
+  const on = range(2).map((layer) => range(4).map((head) =>
+    (off.some(([l, h]) => l === layer && h === head) ? 0 : 1)));
+  const result = model(words.map((word) => WORDS.indexOf(word)), on);
+  return { ...result, probabilities: softmax(Array.from(result.logits[IT])) };
+}
+
+function render({ model: state, el }) {
+  const ex = explorer({ model: state, el, title: "Live heads", name: "heads" });
+  const start = presets({ ex, items: PRESETS, keys: KEYS });
+
+  const selects = {};
+  const pick = (key, label) => (selects[key] = make("select", { "aria-label": label,
+    "data-lm-suppress-shortcuts": "true",
+    on: { input: () => ex.set({ [key]: selects[key].value }) } },
+  ...CHOICES[key].map((word) => make("option", { value: word, text: word }))));
+  const line = make("p", { class: "sentence" }, "the ", pick("animal", "animal"), " did not ",
+    pick("verb", "verb"), " the ", pick("place", "place"), " because ", make("b", { text: "it" }),
+    " was too ", pick("adjective", "adjective"));
+
+  const shareRow = (colour) => {
+    const name = make("span", { class: "name-of" });
+    const weight = bar(colour);
+    const number = make("span", { class: "weight" });
+    return { name, weight, number,
+      node: make("div", { class: "share" }, name, weight.node, number) };
+  };
+  const answers = [0, 1, 6].map(shareRow);
+  const meaning = make("div", { class: "shares" },
+    make("p", { class: "heading", text: "what “it” means, as the model sees it" }),
+    ...answers.map((row) => row.node));
+
+  const maps = range(2).map((layer) => range(4).map((head) => {
+    const canvas = make("canvas", { width: 12, height: 12, "aria-hidden": "true" });
+    const name = `head ${layer}.${head}`;
+    const open = make("button", { type: "button", class: "map",
+      on: { click: () => ex.set({ layer, head }) } },
+    make("span", { class: "picture" }, canvas, make("i", { class: "row-of-it" })),
+    make("span", { class: "map-name", text: name }));
+    const power = toggle({ label: "on", onInput: (on) => ex.set({
+      off: [...ex.get("off").filter(([l, h]) => l !== layer || h !== head),
+        ...(on ? [] : [[layer, head]])].sort() }) });
+    power.node.querySelector("input").setAttribute("aria-label", `${name} on`);
+    return { canvas, open, power, name, node: make("div", { class: "map-box" }, open, power.node) };
+  }));
+  const gallery = make("div", { class: "gallery" }, ...maps.flat().map((map) => map.node));
+
+  const rowTitle = make("p", { class: "heading" });
+  const row = range(12).map(() => shareRow(0));
+  const rowBox = make("div", { class: "shares each" }, rowTitle, ...row.map((r) => r.node));
+  const mapTitle = make("p", { class: "heading" });
+  // The labels change in place: only words are rewritten when the sentence changes.
+  const labels = sentence({ animal: "", verb: "", place: "", adjective: "" });
+  const table = heatmap({ label: "weights of the chosen head", rows: labels, columns: labels,
+    least: 0.05 });
+  table.node.classList.add("scroll");
+  const size = Math.floor(weights.model.replace(/=+$/, "").length * 3 / 8); // base64 of two bytes each
+  const note = make("p", { class: "readline",
+    text: `${size.toLocaleString("en")} trained weights, at work in this page. `
+    + "Head 1.0 is head 0 of layer 1, both counted from 0; in the small maps, rows are queries, and "
+    + "the frame marks the row of “it”. Other seeds train other heads: this one was chosen for its "
+    + "clear head 1.0." });
+  ex.add(start.node, line, meaning, gallery,
+    make("div", { class: "pair" }, rowBox, make("div", {}, mapTitle, table.node)), note);
+
+  let colours = null;
+  function paint(canvas, matrix) {
+    if (!colours) {
+      const style = getComputedStyle(ex.root);
+      colours = ramp(["--lo", "--mid", "--hi"].map((key) => style.getPropertyValue(key).trim()));
+    }
+    const pixels = new ImageData(12, 12);
+    const words = new Uint32Array(pixels.data.buffer);
+    matrix.forEach((r, i) => r.forEach((x, j) => { words[12 * i + j] = colours[Math.round(255 * x)]; }));
+    canvas.getContext("2d").putImageData(pixels, 0, 0);
+  }
+
+  function draw() {
+    const [animal, verb, place, adjective, off, layer, head] = KEYS.map(ex.get);
+    const words = sentence({ animal, verb, place, adjective });
+    const { probabilities, weights: all } = read(words, off);
+    for (const key of Object.keys(selects)) {
+      if (selects[key].value !== ex.get(key)) selects[key].value = ex.get(key);
+    }
+    const top = probabilities.indexOf(Math.max(...probabilities));
+    const p = [animal, place].map((word) => probabilities[WORDS.indexOf(word)]);
+    const rest = Math.max(0, 1 - p[0] - p[1]);
+    [animal, place, "any other word"].forEach((word, i) => {
+      write(answers[i].name, word);
+      answers[i].weight.set(i < 2 ? p[i] : rest);
+      write(answers[i].number, percent(i < 2 ? p[i] : rest)
+        .replace("less than", "<").replace("more than", ">"));
+    });
+
+    const isOff = (l, h) => off.some(([a, b]) => a === l && b === h);
+    const strongest = (r) => r.indexOf(Math.max(...r));
+    maps.forEach((maps_, l) => maps_.forEach((map, h) => {
+      const matrix = all[l][h];
+      const best = strongest(matrix[IT]);
+      paint(map.canvas, matrix);
+      const gone = isOff(l, h);
+      map.node.classList.toggle("gone", gone);
+      map.power.set(!gone);
+      map.open.setAttribute("aria-pressed", String(l === layer && h === head));
+      map.open.setAttribute("aria-label", `${map.name}${gone ? ", off" : ""}: “it” gives `
+        + `${fixed(matrix[IT][best])} to ${words[best]}; show it large`);
+    }));
+
+    const name = `head ${layer}.${head}`;
+    const chosen = all[layer][head];
+    write(rowTitle, `what “it” attends to in ${name}`);
+    words.forEach((word, j) => {
+      write(row[j].name, word);
+      row[j].node.classList.toggle("noun", j === 1 || j === 6);
+      row[j].weight.set(chosen[IT][j]);
+      write(row[j].number, fixed(chosen[IT][j]));
+    });
+    write(mapTitle, `who attends to whom in ${name}`);
+    if (words.join() !== labels.join()) {
+      labels.splice(0, 12, ...words);
+      for (const kind of [".side", ".top b"]) {
+        table.grid.querySelectorAll(kind).forEach((node, i) => {
+          write(node, words[i]);
+          node.title = words[i];
+        });
+      }
+    }
+    table.set((i, j) => Math.round(50 * chosen[i][j]) / 50, (i, j) => fixed(chosen[i][j]).replace(/^0(?=\.)/, ""));
+    start.update();
+
+    const right = FEELINGS.includes(adjective) ? animal : place;
+    const gone = off.map(([l, h]) => `${l}.${h}`);
+    const row8 = chosen[IT];
+    ex.say(`“It” is taken for “${WORDS[top]}” (${percent(probabilities[top])}), which is ${
+      WORDS[top] === right ? "right" : `wrong: what is too ${adjective} is “${right}”`}. ${
+      gone.length === 8 ? "All heads are off: no word knows of any other. "
+        : gone.length ? `Off: ${gone.length > 1 ? "heads" : "head"} ${list(gone)}. ` : ""}`
+      + `In ${name}, “it” gives ${fixed(row8[1])} to “${animal}” and ${fixed(row8[6])} to “${place}”${
+        isOff(layer, head) ? ", but the head is off and hands nothing on" : ""}.`);
+  }
+  ex.onCleanup(onTheme(() => { colours = null; draw(); }));
+  return ex.start(draw, KEYS);
+}
+
+export default { render };
