@@ -1,0 +1,26 @@
+"""Put right what the theme and docutils leave wrong for people who listen or use the keyboard."""
+
+import re
+
+REPLACED = [
+    # roles that WAI-ARIA 1.2 deprecated; the list's own words say what it is
+    (r' role="doc-biblioentry"', ""),
+    (r'<div role="list" class="citation-list">', '<div class="citation-list">'),
+    # what scrolls must be reachable by keyboard
+    (r'<div class="highlight"><pre>', '<div class="highlight"><pre tabindex="0">'),
+    (r'<div class="pst-scrollable-table-container">',
+     '<div class="pst-scrollable-table-container" tabindex="0">'),
+]  # fmt: skip
+
+
+def _repair(app, pagename, templatename, context, doctree):
+    body = context.get("body")
+    if body:
+        for pattern, replacement in REPLACED:
+            body = re.sub(pattern, replacement, body)
+        context["body"] = body
+
+
+def setup(app):
+    app.connect("html-page-context", _repair, priority=950)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

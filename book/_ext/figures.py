@@ -1,0 +1,50 @@
+"""Put the chapters' SVG figures into the page itself, so that they follow its theme and font.
+
+matplotlib draws black; in the page black becomes `currentColor`, the colour of the text in light,
+dark and print. The alternative text of the cell becomes the figure's accessible name.
+"""
+
+import html
+import re
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.transforms.post_transforms import SphinxPostTransform
+
+
+def page_svg(svg: str, alt: str) -> str:
+    """A matplotlib SVG document as an element for an HTML page."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)
+    head, body = re.match(r"(<svg[^>]*>)(.*)", svg, flags=re.S).groups()
+    view_box = re.search(r'viewBox="([^"]*)"', head)[1]
+    width, height = (float(n) for n in view_box.split()[2:])
+    body = re.sub(r"#000000\b|(?<=[\":] )black\b|(?<=[\":])black\b", "currentColor", body)
+    body = re.sub(r"'DejaVu Sans'[^;\"]*", "var(--figure-font)", body)
+    used = set(re.findall(r'(?:href="|url\()#([^")]+)', body))
+    body = re.sub(r' id="([^"]*)"', lambda m: m[0] if m[1] in used else "", body)
+    body = re.sub(r">\s+<", "><", body.replace("<!--", "\0").replace("-->", "\1"))
+    body = re.sub("\0.*?\1", "", body, flags=re.S)
+    return (
+        f'<svg class="figure-svg" role="img" aria-label="{html.escape(alt, quote=True)}" '
+        f'viewBox="{view_box}" width="{width:.0f}" height="{height:.0f}" fill="currentColor" '
+        f'xmlns:xlink="http://www.w3.org/1999/xlink">{body}'
+    )
+
+
+class InlineFigures(SphinxPostTransform):
+    default_priority = 8  # after MyST-NB has chosen an output's format (4)
+    formats = ("html",)
+
+    def run(self, **kwargs):
+        for image in list(self.document.findall(nodes.image)):
+            path = Path(self.env.srcdir) / image["uri"].lstrip("/")
+            if path.suffix != ".svg" or "jupyter_execute" not in path.parts or not path.exists():
+                continue
+            drawn = page_svg(path.read_text("utf-8"), image.get("alt", ""))
+            image.replace_self(nodes.raw("", drawn, format="html"))
+
+
+def setup(app):
+    app.add_post_transform(InlineFigures)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

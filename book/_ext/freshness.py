@@ -1,0 +1,41 @@
+"""Re-execute the chapters when the package they run on changes.
+
+Jupyter Book's execution cache looks at a chapter's own cells only; after an edit under src/ it
+would show yesterday's numbers. Here a digest of the package is kept beside the cache: when it
+differs, the cache is emptied and, being a configuration value, makes Sphinx read every page anew.
+"""
+
+import hashlib
+import shutil
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[2] / "src" / "attention"
+KINDS = {".py", ".js", ".css", ".json", ".npz"}
+
+
+def package_digest(root: Path = PACKAGE) -> str:
+    """A digest of the names and contents of the package's files."""
+    digest = hashlib.sha256()
+    for path in sorted(p for p in root.rglob("*") if p.suffix in KINDS):
+        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+def _set_digest(app, config):
+    config.attention_digest = package_digest()
+
+
+def _drop_stale_cache(app):
+    cache = Path(app.config.nb_execution_cache_path or Path(app.outdir).parent / ".jupyter_cache")
+    mark = cache / "attention-digest"
+    if cache.exists() and (not mark.exists() or mark.read_text() != app.config.attention_digest):
+        shutil.rmtree(cache)
+    cache.mkdir(parents=True, exist_ok=True)
+    mark.write_text(app.config.attention_digest)
+
+
+def setup(app):
+    app.add_config_value("attention_digest", "", "env")
+    app.connect("config-inited", _set_digest)
+    app.connect("builder-inited", _drop_stale_cache, priority=100)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

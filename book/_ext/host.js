@@ -1,0 +1,67 @@
+// Runs the explorers of a static page: gives each the `model` that a notebook would give it.
+(() => {
+  const models = new Map();
+
+  // The part of anywidget's model that an explorer uses; nothing leaves the page.
+  function createModel(state) {
+    const listeners = new Map();
+    const values = { ...state };
+    const emit = (event, ...args) => (listeners.get(event) ?? []).slice().forEach((f) => f(...args));
+    return {
+      get: (key) => values[key],
+      set(key, value) {
+        if (JSON.stringify(values[key]) === JSON.stringify(value)) return;
+        values[key] = value;
+        emit(`change:${key}`, null, value);
+        emit("change");
+      },
+      save_changes() {},
+      on(event, f) { listeners.set(event, [...(listeners.get(event) ?? []), f]); },
+      off(event, f) { listeners.set(event, (listeners.get(event) ?? []).filter((g) => f && g !== f)); },
+    };
+  }
+
+  function start(place) {
+    const { explorer: name, model: id } = place.dataset;
+    const state = JSON.parse(place.querySelector("script").textContent);
+    if (!models.has(id)) models.set(id, createModel(state));
+    const el = document.createElement("div");
+    el.className = "explorer-root";
+    place.append(el);
+    try {
+      window.attentionExplorers[name].render({ model: models.get(id), el });
+      place.querySelector(".explorer-still")?.remove();
+    } catch (error) {
+      el.textContent = `This explorer could not start (${error.message}). The text around it does not depend on it.`;
+      console.error(error);
+    }
+  }
+
+  // A trained model is fetched when its explorer comes near, once however many use it; until then
+  // the still picture stands there.
+  const home = document.currentScript.src;
+  const fetched = new Map();
+  function fetchWeights(file) {
+    if (!fetched.has(file)) {
+      fetched.set(file, new Promise((done) => {
+        const script = document.createElement("script");
+        script.src = new URL(file, home).href;
+        script.onload = script.onerror = done;
+        document.head.append(script);
+      }));
+    }
+    return fetched.get(file);
+  }
+  const near = new IntersectionObserver((entries) => {
+    for (const { isIntersecting, target } of entries) {
+      if (!isIntersecting) continue;
+      near.unobserve(target);
+      fetchWeights(target.dataset.weights).then(() => start(target));
+    }
+  }, { rootMargin: "400px" });
+
+  for (const place of document.querySelectorAll("[data-explorer]")) {
+    if (place.dataset.weights) near.observe(place);
+    else start(place);
+  }
+})();
