@@ -1,0 +1,35 @@
+# Two commands: `make serve` builds and serves the book, `make test` runs every test.
+PYTHON ?= python3
+PORT ?= 8000
+RUN := .venv/bin/python
+export EXERCISES TITLE DUE INTO NBGRADER
+.PHONY: serve book test check bench bench-pages notebooks course install
+
+serve: book
+	$(RUN) scripts/serve.py --port $(PORT)
+
+book: install
+	$(RUN) scripts/build.py
+
+test: check
+	$(RUN) scripts/browser.py
+	$(RUN) scripts/build.py
+	$(RUN) -m pytest -n 2 --dist loadfile
+
+check: install
+	$(RUN) -m ruff check . && $(RUN) -m ruff format --check . && $(RUN) -m pyright && $(RUN) -m codespell_lib README.md book src tests
+
+bench: install
+	$(RUN) -m benchmarks
+
+bench-pages: book
+	$(RUN) scripts/browser.py && $(RUN) -m benchmarks.pages
+
+course: book
+	$(RUN) scripts/course.py
+
+notebooks: install
+	$(RUN) scripts/build.py --notebooks
+
+install:
+	@$(PYTHON) scripts/install.py
