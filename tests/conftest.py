@@ -1,0 +1,59 @@
+"""One thread a process: the tests run side by side, and tiny models are faster so.
+
+The browser and the server of the built book are here, one of each for all files that use them.
+"""
+
+import functools
+import http.server
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+
+ROOT = Path(__file__).parents[1]
+SITE = ROOT / "_site"
+sys.path.insert(0, str(ROOT / "scripts"))
+import browser  # noqa: E402
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def undo_print_options():
+    """Chapters set how tensors are printed; the doctests after them expect PyTorch's own way."""
+    yield
+    torch.set_printoptions(profile="default")
+
+
+@pytest.fixture(scope="session")
+def chrome():
+    path = browser.find()
+    assert path, "no Chromium or Chrome was found: run `python scripts/browser.py`"
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(
+            executable_path=path,
+            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+        )
+        yield running
+        running.close()
+
+
+@pytest.fixture(scope="session")
+def address():
+    """Both ways of reading: the address of _site from a folder and over http."""
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *args):
+            pass
+
+    server = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(Quiet, directory=str(SITE))
+    )
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield {"file": SITE.as_uri(), "http": f"http://127.0.0.1:{server.server_address[1]}"}
+    server.shutdown()
+    server.server_close()

@@ -1,0 +1,50 @@
+"""What the tests of the built book in a browser share; the browser itself is in conftest.py."""
+
+from pathlib import Path
+
+from bs4 import BeautifulSoup
+
+SITE = Path(__file__).parents[1] / "_site"
+
+
+def html(page: str) -> BeautifulSoup:
+    return BeautifulSoup((SITE / page).read_text("utf-8"), "html.parser")
+
+
+class Visit:
+    """A page open in the browser, with what it asked for and complained of."""
+
+    def __init__(self, chrome, base, page, *, width=1200, theme="light", script=True, **more):
+        self.context = chrome.new_context(
+            viewport={"width": width, "height": 900}, java_script_enabled=script,
+            color_scheme=theme, **more,
+        )  # fmt: skip
+        self.page = self.context.new_page()
+        self.requests, self.complaints = [], []
+        self.page.on("request", lambda r: self.requests.append(r.url))
+        self.page.on(
+            "console",
+            lambda m: self.complaints.append(m.text) if m.type in ("error", "warning") else None,
+        )
+        self.page.on("pageerror", lambda e: self.complaints.append(str(e)))
+        self.page.goto(f"{base}/{page}")
+        if script:
+            self.page.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
+        self.page.wait_for_timeout(150)
+        if script:
+            self.wake()
+
+    def wake(self):
+        """Scroll to the explorers that fetch a trained model when they come near, and back."""
+        places = self.page.locator("[data-weights]").all()
+        for place in places:
+            place.scroll_into_view_if_needed()
+            place.locator(".explorer").wait_for()
+        if places:
+            self.page.evaluate("scrollTo({top: 0, behavior: 'instant'})")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *args):
+        self.context.close()

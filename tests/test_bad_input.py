@@ -1,0 +1,356 @@
+"""Every argument of every public function: a wrong one is refused, by name, in a sentence."""
+
+import inspect
+import math
+
+import pytest
+import torch
+from torch import nn
+
+import attention as A
+
+X = torch.zeros(2, 3, 4)
+MASK = torch.ones(3, 3, dtype=torch.bool)
+META = torch.zeros(2, 3, 4, device="meta")
+IDS = torch.zeros(2, 3, dtype=torch.int64)
+MHA = A.MultiHeadAttention(4, 2)
+MODEL = A.LanguageModel(5, 4, 2, 1)
+PAIR = A.EncoderDecoder(5, 4, 2, 1)
+
+
+def cache_of(batch):
+    cache = A.KVCache()
+    MHA(torch.zeros(batch, 1, 4), cache=cache)
+    return cache
+
+
+CASES = []  # (function, argument, call, error, words that the sentence must hold)
+
+
+def refuses(function, argument, error, words, call):
+    CASES.append(pytest.param(function, argument, error, words, call,
+                              id=f"{function}-{argument}-{len(CASES)}"))  # fmt: skip
+
+
+# functional
+refuses("softmax", "x", TypeError, "floating-point tensor; got torch.int64",
+        lambda: A.softmax(torch.tensor([1, 2])))  # fmt: skip
+refuses("softmax", "x", TypeError, "got list", lambda: A.softmax([1.0]))
+refuses("softmax", "x", ValueError, "at least one entry", lambda: A.softmax(torch.zeros(2, 0)))
+for bad in (0, -1.0, math.nan, math.inf):
+    refuses("softmax", "temperature", ValueError, str(bad),
+            lambda bad=bad: A.softmax(X, bad))  # fmt: skip
+refuses("softmax", "temperature", TypeError, "'hot'", lambda: A.softmax(X, "hot"))
+refuses("softmax", "dim", ValueError, "from -3 to 2; got 3", lambda: A.softmax(X, dim=3))
+for name, run in (("attention", A.attention), ("fused_attention", A.fused_attention)):
+    for argument, index in (("q", 0), ("k", 1), ("v", 2)):
+
+        def put(x, run=run, index=index):
+            return run(*[x if i == index else X for i in range(3)])
+
+        refuses(name, argument, TypeError, "got list", lambda put=put: put([1.0]))
+        refuses(name, argument, TypeError, "torch.int64", lambda put=put: put(X.long()))
+        refuses(name, argument, TypeError, "one dtype", lambda put=put: put(X.double()))
+        refuses(name, argument, ValueError, "on one device", lambda put=put: put(META))
+        refuses(name, argument, ValueError, "no empty dimension",
+                lambda put=put: put(X[:, :0]))  # fmt: skip
+        refuses(name, argument, ValueError, "no empty dimension",
+                lambda put=put: put(X[..., :0]))  # fmt: skip
+        refuses(name, argument, ValueError, "must be (..., n, d)",
+                lambda put=put: put(X[0, 0]))  # fmt: skip
+        refuses(name, argument, ValueError, "leading dimensions",
+                lambda put=put: put(torch.zeros(5, 3, 4)))  # fmt: skip
+    refuses(name, "q", ValueError, "last dimension d_k; got q (2, 3), k (4, 5)",
+            lambda run=run: run(X[0][:2, :3], torch.zeros(4, 5), torch.zeros(4, 5)))  # fmt: skip
+    refuses(name, "k", ValueError, "length n_k; got k (2, 3, 4), v (2, 2, 4)",
+            lambda run=run: run(X, X, X[:, :2]))  # fmt: skip
+    refuses(name, "mask", TypeError, "True = may attend; got torch.float32 (an added float",
+            lambda run=run: run(X, X, X, MASK.float()))  # fmt: skip
+    refuses(name, "mask", TypeError, "got torch.int32", lambda run=run: run(X, X, X, MASK.int()))
+    refuses(name, "mask", TypeError, "got list", lambda run=run: run(X, X, X, [True]))
+    refuses(name, "mask", ValueError, "(2, 3, 3); got (2, 3)",
+            lambda run=run: run(X, X, X, MASK[:2]))  # fmt: skip
+    refuses(name, "mask", ValueError, "(..., n_q, n_k)", lambda run=run: run(X, X, X, MASK[0]))
+    refuses(name, "mask", ValueError, "(2, 3, 3); got (5, 2, 3, 3)",
+            lambda run=run: run(X, X, X, MASK.expand(5, 2, 3, 3)))  # fmt: skip
+    refuses(name, "mask", ValueError, "on cpu, as the input is; got meta",
+            lambda run=run: run(X, X, X, MASK.to("meta")))  # fmt: skip
+    refuses(name, "bias", TypeError, "torch.bool", lambda run=run: run(X, X, X, bias=MASK))
+    refuses(name, "bias", ValueError, "(2, 3, 3); got (3, 4)",
+            lambda run=run: run(X, X, X, bias=torch.zeros(3, 4)))  # fmt: skip
+    refuses(name, "bias", ValueError, "on cpu",
+            lambda run=run: run(X, X, X, bias=MASK.float().to("meta")))  # fmt: skip
+    refuses(name, "scale", ValueError, "nan", lambda run=run: run(X, X, X, scale=math.nan))
+    refuses(name, "scale", TypeError, "'1'", lambda run=run: run(X, X, X, scale="1"))
+    for bad in (1.0, -0.1, math.nan):
+        refuses(name, "dropout", ValueError, str(bad),
+                lambda run=run, bad=bad: run(X, X, X, dropout=bad))  # fmt: skip
+refuses("fused_attention", "is_causal", TypeError, "True or False; got a Tensor",
+        lambda: A.fused_attention(X, X, X, is_causal=MASK))  # fmt: skip
+refuses("entropy", "weights", TypeError, "torch.bool", lambda: A.entropy(MASK))
+refuses("entropy", "dim", ValueError, "from -2 to 1; got 2", lambda: A.entropy(X[0], dim=2))
+refuses("softmax_jacobian", "weights", TypeError, "int64", lambda: A.softmax_jacobian(IDS))
+refuses("softmax_jacobian", "weights", ValueError, "n >= 1",
+        lambda: A.softmax_jacobian(torch.zeros(2, 0)))  # fmt: skip
+refuses("next_token_probabilities", "logits", TypeError, "int64",
+        lambda: A.next_token_probabilities(IDS))  # fmt: skip
+refuses("next_token_probabilities", "temperature", ValueError, "greater than 0",
+        lambda: A.next_token_probabilities(X, 0))  # fmt: skip
+refuses("next_token_probabilities", "top_k", ValueError, "at least 1; got 0",
+        lambda: A.next_token_probabilities(X, top_k=0))  # fmt: skip
+for bad in (0, 1.5, math.nan):
+    refuses("next_token_probabilities", "top_p", ValueError, str(bad),
+            lambda bad=bad: A.next_token_probabilities(X, top_p=bad))  # fmt: skip
+
+# masks
+for name, make in (("causal_mask", A.causal_mask),
+                   ("sliding_window_mask", lambda n, n_k=None: A.sliding_window_mask(n, 2, n_k)),
+                   ("prefix_mask", lambda n, n_k=None: A.prefix_mask(n, 0, n_k))):  # fmt: skip
+    refuses(name, "n_q", ValueError, "at least 1; got 0", lambda make=make: make(0))
+    refuses(name, "n_q", TypeError, "2.0", lambda make=make: make(2.0))
+    refuses(name, "n_k", ValueError, "at least 1; got -1", lambda make=make: make(2, -1))
+    refuses(name, "n_k", TypeError, "True", lambda make=make: make(2, True))
+refuses("padding_mask", "lengths", ValueError, "negative; got [2, -1]",
+        lambda: A.padding_mask([2, -1]))  # fmt: skip
+refuses("padding_mask", "lengths", ValueError, "exceed n_k = 3; got [4]",
+        lambda: A.padding_mask([4], 3))  # fmt: skip
+refuses("padding_mask", "lengths", TypeError, "torch.float32", lambda: A.padding_mask([1.5]))
+refuses("padding_mask", "lengths", ValueError, "B >= 1", lambda: A.padding_mask(IDS))
+refuses("padding_mask", "lengths", ValueError, "B >= 1",
+        lambda: A.padding_mask(IDS[0, :0]))  # fmt: skip
+refuses("padding_mask", "n_k", ValueError, "at least 1; got 0", lambda: A.padding_mask([0]))
+refuses("sliding_window_mask", "window", ValueError, "0", lambda: A.sliding_window_mask(3, 0))
+refuses("prefix_mask", "prefix", ValueError, "n_k = 3; got 4", lambda: A.prefix_mask(3, 4))
+refuses("prefix_mask", "prefix", ValueError, "at least 0", lambda: A.prefix_mask(3, -1))
+refuses("to_torch_mha_mask", "mask", TypeError, "float32",
+        lambda: A.to_torch_mha_mask(MASK.float()))  # fmt: skip
+refuses("to_torch_mha_mask", "mask", ValueError, "(B, n_q, n_k)",
+        lambda: A.to_torch_mha_mask(MASK, 2))  # fmt: skip
+refuses("to_torch_mha_mask", "num_heads", ValueError, "at least 1",
+        lambda: A.to_torch_mha_mask(MASK[None], 0))  # fmt: skip
+refuses("reach", "mask", TypeError, "float32", lambda: A.reach(MASK.float(), 1))
+refuses("reach", "mask", ValueError, "square", lambda: A.reach(MASK[:2], 1))
+refuses("reach", "layers", ValueError, "at least 0; got -1", lambda: A.reach(MASK, -1))
+
+# positions
+for name, make in (("sinusoidal_encoding", lambda d=4, base=9.0: A.sinusoidal_encoding(3, d, base)),
+                   ("shift_matrix", lambda d=4, base=9.0: A.shift_matrix(1, d, base))):  # fmt: skip
+    refuses(name, "d_model", ValueError, "even", lambda make=make: make(5))
+    refuses(name, "d_model", ValueError, "at least 2", lambda make=make: make(0))
+    refuses(name, "base", ValueError, "greater than 1; got 1.0",
+            lambda make=make: make(base=1.0))  # fmt: skip
+    refuses(name, "base", ValueError, "nan", lambda make=make: make(base=math.nan))
+refuses("sinusoidal_encoding", "n", ValueError, "0", lambda: A.sinusoidal_encoding(0, 4))
+refuses("shift_matrix", "delta", ValueError, "inf", lambda: A.shift_matrix(math.inf, 4))
+refuses("LearnedPositions", "max_len", ValueError, "0", lambda: A.LearnedPositions(0, 4))
+refuses("LearnedPositions", "d_model", ValueError, "0", lambda: A.LearnedPositions(4, 0))
+refuses("LearnedPositions", "n", ValueError, "0", lambda: A.LearnedPositions(4, 4)(0))
+refuses("LearnedPositions", "start", ValueError, "-1", lambda: A.LearnedPositions(4, 4)(1, -1))
+refuses("LearnedPositions", "max_len", ValueError, "below max_len = 4; got 2 to 4",
+        lambda: A.LearnedPositions(4, 4)(3, 2))  # fmt: skip
+refuses("rotary", "x", TypeError, "int64", lambda: A.rotary(IDS))
+refuses("rotary", "x", ValueError, "even", lambda: A.rotary(X[..., :3]))
+refuses("rotary", "x", ValueError, "no empty dimension", lambda: A.rotary(X[:, :0]))
+refuses("rotary", "positions", TypeError, "list", lambda: A.rotary(X, [0, 1, 2]))
+refuses("rotary", "positions", ValueError, "(3,) on cpu", lambda: A.rotary(X, torch.arange(2)))
+refuses("rotary", "base", ValueError, "greater than 1", lambda: A.rotary(X, base=0.5))
+refuses("alibi_slopes", "num_heads", ValueError, "0", lambda: A.alibi_slopes(0))
+refuses("alibi_bias", "num_heads", ValueError, "0", lambda: A.alibi_bias(0, 3))
+refuses("alibi_bias", "n_q", ValueError, "0", lambda: A.alibi_bias(2, 0))
+refuses("alibi_bias", "n_k", ValueError, "0", lambda: A.alibi_bias(2, 3, 0))
+refuses("t5_buckets", "relative_position", TypeError, "float32", lambda: A.t5_buckets(X))
+refuses("t5_buckets", "num_buckets", ValueError, "at least 4", lambda: A.t5_buckets(IDS, 2))
+refuses("t5_buckets", "num_buckets", ValueError, "even", lambda: A.t5_buckets(IDS, 7))
+refuses("t5_buckets", "max_distance", ValueError, "at least 9; got 8",
+        lambda: A.t5_buckets(IDS, 32, 8))  # fmt: skip
+refuses("T5Bias", "num_heads", ValueError, "0", lambda: A.T5Bias(0))
+refuses("T5Bias", "num_buckets", ValueError, "even", lambda: A.T5Bias(2, 7))
+refuses("T5Bias", "max_distance", ValueError, "at least 9", lambda: A.T5Bias(2, 32, 8))
+refuses("T5Bias", "n_q", ValueError, "0", lambda: A.T5Bias(2)(0))
+refuses("T5Bias", "n_k", ValueError, "0", lambda: A.T5Bias(2)(1, 0))
+
+# multi-head attention
+refuses("MultiHeadAttention", "d_model", ValueError, "0", lambda: A.MultiHeadAttention(0, 1))
+refuses("MultiHeadAttention", "num_heads", ValueError, "divide d_model = 8; got 3",
+        lambda: A.MultiHeadAttention(8, 3))  # fmt: skip
+refuses("MultiHeadAttention", "num_heads", ValueError, "0", lambda: A.MultiHeadAttention(8, 0))
+refuses("MultiHeadAttention", "num_kv_heads", ValueError, "divide num_heads = 4; got 3",
+        lambda: A.MultiHeadAttention(8, 4, 3))  # fmt: skip
+refuses("MultiHeadAttention", "dropout", ValueError, "1", lambda: A.MultiHeadAttention(
+    8, 4, dropout=1))  # fmt: skip
+refuses("MultiHeadAttention", "base", ValueError, "greater than 1",
+        lambda: A.MultiHeadAttention(8, 4, rotary_base=1.0))  # fmt: skip
+refuses("MultiHeadAttention", "d_k", ValueError, "even, sines",
+        lambda: A.MultiHeadAttention(6, 2, rotary_base=9.0))  # fmt: skip
+refuses("MultiHeadAttention", "x", ValueError, "d_model last; got (2, 3, 5)",
+        lambda: MHA(torch.zeros(2, 3, 5)))  # fmt: skip
+refuses("MultiHeadAttention", "x", TypeError, "int64", lambda: MHA(IDS))
+refuses("MultiHeadAttention", "x", ValueError, "float32 on cpu", lambda: MHA(X.double()))
+refuses("MultiHeadAttention", "x", ValueError, "got torch.float32 on meta", lambda: MHA(META))
+refuses("MultiHeadAttention", "x", TypeError, "got list", lambda: MHA([X], cache=A.KVCache()))
+refuses("MultiHeadAttention", "context", ValueError, "got (2, 0, 4)", lambda: MHA(X, X[:, :0]))
+refuses("MultiHeadAttention", "context", ValueError, "share their batch",
+        lambda: MHA(X, X[:1]))  # fmt: skip
+refuses("MultiHeadAttention", "context", ValueError, "None with a cache",
+        lambda: MHA(X, X, cache=A.KVCache()))  # fmt: skip
+refuses("MultiHeadAttention", "context", ValueError, "rotary positions",
+        lambda: A.MultiHeadAttention(4, 2, rotary_base=9.0)(X, X))  # fmt: skip
+for bad, words in ((MASK[:, :2], "got (3, 2)"), (MASK.expand(5, 3, 3), "got (5, 1, 3, 3)")):
+    refuses("MultiHeadAttention", "mask", ValueError, words, lambda bad=bad: MHA(X, mask=bad))
+refuses("MultiHeadAttention", "mask", TypeError, "float32", lambda: MHA(X, mask=MASK.float()))
+refuses("MultiHeadAttention", "mask", TypeError, "list", lambda: MHA(X, mask=[True]))
+refuses("MultiHeadAttention", "bias", ValueError, "got (3, 3, 3)",
+        lambda: MHA(X, bias=torch.zeros(3, 3, 3)))  # fmt: skip
+refuses("MultiHeadAttention", "cache", TypeError, "KVCache; got dict", lambda: MHA(X, cache={}))
+refuses("MultiHeadAttention", "cache", ValueError, "share their batch",
+        lambda: MHA(X, cache=cache_of(3)))  # fmt: skip
+refuses("MultiHeadAttention", "head_mask", ValueError, "num_heads = 2",
+        lambda: MHA(X, head_mask=torch.ones(3)))  # fmt: skip
+refuses("from_torch", "mha", TypeError, "got Linear",
+        lambda: A.MultiHeadAttention.from_torch(nn.Linear(2, 2)))  # fmt: skip
+for option in ({"kdim": 3}, {"add_bias_kv": True}, {"add_zero_attn": True}):
+    refuses("from_torch", "mha", ValueError, "must not use", lambda o=option:
+            A.MultiHeadAttention.from_torch(nn.MultiheadAttention(4, 2, **o)))  # fmt: skip
+refuses("to_torch", "rotary_base", ValueError, "None",
+        lambda: A.MultiHeadAttention(4, 2, rotary_base=9.0).to_torch())  # fmt: skip
+
+# blocks, embedding, models
+refuses("FeedForward", "d_model", ValueError, "0", lambda: A.FeedForward(0))
+refuses("FeedForward", "d_ff", ValueError, "0", lambda: A.FeedForward(4, 0))
+refuses("FeedForward", "activation", ValueError, "'tanh'",
+        lambda: A.FeedForward(4, activation="tanh"))  # fmt: skip
+refuses("FeedForward", "dropout", ValueError, "1.0", lambda: A.FeedForward(4, dropout=1.0))
+refuses("FeedForward", "x", ValueError, "got (2, 3, 5)",
+        lambda: A.FeedForward(4)(torch.zeros(2, 3, 5)))  # fmt: skip
+for name, block in (("EncoderBlock", A.EncoderBlock(4, 2)), ("DecoderBlock", A.DecoderBlock(4, 2))):
+    more = () if name == "EncoderBlock" else (X,)
+    refuses(name, "x", ValueError, "got (3, 5)",
+            lambda b=block, m=more: b(torch.zeros(3, 5), *m))  # fmt: skip
+    refuses(name, "mask", TypeError, "float32", lambda b=block, m=more: b(X, *m, MASK.float()))
+    kind = type(block)
+    refuses(name, "num_heads", ValueError, "divide", lambda k=kind: k(8, 3))
+    refuses(name, "d_ff", ValueError, "0", lambda k=kind: k(8, 2, 0))
+    refuses(name, "dropout", ValueError, "2", lambda k=kind: k(8, 2, dropout=2))
+    refuses(name, "activation", ValueError, "'x'", lambda k=kind: k(8, 2, activation="x"))
+refuses("DecoderBlock", "context", ValueError, "got (2, 3, 5)",
+        lambda: A.DecoderBlock(4, 2)(X, torch.zeros(2, 3, 5)))  # fmt: skip
+refuses("Embedding", "vocab_size", ValueError, "0", lambda: A.Embedding(0, 4, 2))
+refuses("Embedding", "d_model", ValueError, "even", lambda: A.Embedding(9, 5, 2))
+refuses("Embedding", "num_heads", ValueError, "0", lambda: A.Embedding(9, 4, 0))
+refuses("Embedding", "max_len", ValueError, "0", lambda: A.Embedding(9, 4, 2, max_len=0))
+refuses("Embedding", "positions", ValueError, "'sinus'",
+        lambda: A.Embedding(9, 4, 2, positions="sinus"))  # fmt: skip
+for name, kind in (("Encoder", A.Encoder), ("LanguageModel", A.LanguageModel),
+                   ("EncoderDecoder", A.EncoderDecoder)):  # fmt: skip
+    refuses(name, "num_layers", ValueError, "0", lambda k=kind: k(9, 4, 2, 0))
+    refuses(name, "vocab_size", ValueError, "0", lambda k=kind: k(0, 4, 2, 1))
+    refuses(name, "num_heads", ValueError, "divide d_model", lambda k=kind: k(9, 4, 3, 1))
+    refuses(name, "positions", ValueError, "one of",
+            lambda k=kind: k(9, 4, 2, 1, positions="x"))  # fmt: skip
+refuses("LanguageModel", "ids", TypeError, "integer tensor; got torch.float32", lambda: MODEL(X))
+refuses("LanguageModel", "ids", TypeError, "list", lambda: MODEL([[1]]))
+refuses("LanguageModel", "ids", ValueError, "(B, n), not empty; got (3,)", lambda: MODEL(IDS[0]))
+refuses("LanguageModel", "ids", ValueError, "got (2, 0)", lambda: MODEL(IDS[:, :0]))
+refuses("LanguageModel", "ids", ValueError, "from 0 to 4; got 5 to 5", lambda: MODEL(IDS + 5))
+refuses("LanguageModel", "ids", ValueError, "from 0 to 4; got -1", lambda: MODEL(IDS - 1))
+refuses("LanguageModel", "ids", ValueError, "on cpu", lambda: MODEL(IDS.to("meta")))
+refuses("LanguageModel", "mask", TypeError, "int64", lambda: MODEL(IDS, IDS))
+refuses("LanguageModel", "head_mask", ValueError, "(num_layers, num_heads) = (1, 2); got (2,)",
+        lambda: MODEL(IDS, head_mask=torch.ones(2)))  # fmt: skip
+refuses("LanguageModel", "caches", ValueError, "one per layer, 1; got 2",
+        lambda: MODEL(IDS, caches=[A.KVCache(), A.KVCache()]))  # fmt: skip
+refuses("generate", "steps", ValueError, "at least 0", lambda: MODEL.generate(IDS, -1))
+refuses("generate", "ids", TypeError, "float32", lambda: MODEL.generate(X, 1))
+refuses("generate", "temperature", ValueError, "0", lambda: MODEL.generate(IDS, 1, 0))
+refuses("generate", "top_k", ValueError, "0", lambda: MODEL.generate(IDS, 1, top_k=0))
+refuses("generate", "top_p", ValueError, "0", lambda: MODEL.generate(IDS, 1, top_p=0))
+refuses("EncoderDecoder", "source", ValueError, "from 0 to 4", lambda: PAIR(IDS + 5, IDS))
+refuses("EncoderDecoder", "target", ValueError, "from 0 to 4", lambda: PAIR(IDS, IDS + 5))
+refuses("EncoderDecoder", "source and target", ValueError, "share their batch",
+        lambda: PAIR(IDS, IDS[:1]))  # fmt: skip
+refuses("EncoderDecoder", "mask", TypeError, "int64", lambda: PAIR(IDS, IDS, IDS))
+refuses("EncoderDecoder", "head_mask", ValueError, "['heads']",
+        lambda: PAIR(IDS, IDS, head_mask={"heads": 1}))  # fmt: skip
+refuses("EncoderDecoder", "head_mask", ValueError, "got (3,)",
+        lambda: PAIR(IDS, IDS, head_mask={"cross": torch.ones(3)}))  # fmt: skip
+refuses("EncoderDecoder.generate", "steps", ValueError, "-1", lambda: PAIR.generate(IDS, -1, 1))
+refuses("EncoderDecoder.generate", "start", ValueError, "from 0 to 4; got 9",
+        lambda: PAIR.generate(IDS, 1, 9))  # fmt: skip
+
+
+# training, data
+ONE = torch.ones(1, 1)
+
+
+def run(model=None, batches=(ONE,), loss=lambda m, x: m(x).sum(), **options):
+    model = nn.Linear(1, 1) if model is None else model
+    return A.train(model, batches, loss, **{"steps": 1, "progress": False, **options})
+
+
+refuses("train", "model", ValueError, "parameters to train; got none",
+        lambda: run(nn.Identity()))  # fmt: skip
+refuses("train", "model", TypeError, "an nn.Module; got str", lambda: run("x"))
+refuses("train", "batches", ValueError, "0 came", lambda: run(batches=[]))
+refuses("train", "loss_fn", TypeError, "a single number; got (1, 1)",
+        lambda: run(loss=lambda m, x: m(x)))  # fmt: skip
+refuses("train", "steps", ValueError, "at least 1", lambda: run(steps=0))
+refuses("train", "warmup", ValueError, "at least 0", lambda: run(warmup=-1))
+for name in ("lr", "clip"):
+    for bad in (0, -1.0, math.nan):
+        refuses("train", name, ValueError, str(bad), lambda n=name, b=bad: run(**{n: b}))
+    refuses("train", name, TypeError, "'x'", lambda n=name: run(**{n: "x"}))
+refuses("next_token_loss", "ids", ValueError, "(B, n + 1)",
+        lambda: A.next_token_loss(MODEL, IDS[:, :1]))  # fmt: skip
+refuses("next_token_loss", "ids", TypeError, "float32", lambda: A.next_token_loss(MODEL, X))
+refuses("translation_loss", "source", TypeError, "float32",
+        lambda: A.translation_loss(PAIR, X, IDS))  # fmt: skip
+refuses("translation_loss", "target", ValueError, "(B, n + 1)",
+        lambda: A.translation_loss(PAIR, IDS, IDS[:, :1]))  # fmt: skip
+refuses("batches", "batch_size", ValueError, "at least 1", lambda: A.batches(X, batch_size=0))
+refuses("batches", "tensors", ValueError, "got [2]", lambda: A.batches(X, batch_size=3))
+refuses("batches", "tensors", ValueError, "got [2, 3]", lambda: A.batches(X, X[0], batch_size=1))
+refuses("batches", "tensors", ValueError, "got []", lambda: A.batches(batch_size=1))
+refuses("Vocabulary", "the vocabulary", KeyError, "'z'", lambda: A.Vocabulary(["a"])["z"])
+refuses("Vocabulary", "words", TypeError, "a list of words; got 'a b'",
+        lambda: A.Vocabulary("a b"))  # fmt: skip
+refuses("Vocabulary", "ids", ValueError, "from 0 to 3; got 9",
+        lambda: A.Vocabulary(["a"]).decode([9]))  # fmt: skip
+refuses("Vocabulary", "sentences", ValueError, "at least one", lambda: A.Vocabulary(
+    ["a"]).encode_batch([]))  # fmt: skip
+for bad in (0, 1, -0.5, math.nan):
+    refuses("pronoun_task", "held_out", ValueError, str(bad), lambda b=bad: A.pronoun_task(b))
+refuses("weather_corpus", "held_out", ValueError, "0", lambda: A.weather_corpus(0))
+refuses("weather_corpus", "held_out", ValueError, "less than 486", lambda: A.weather_corpus(486))
+for name in ("size", "length", "symbols"):
+    refuses("reversal_pairs", name, ValueError, "at least 1; got 0",
+            lambda n=name: A.reversal_pairs(**{"size": 1, n: 0}))  # fmt: skip
+refuses("reversal_pairs", "symbols", ValueError, "26", lambda: A.reversal_pairs(1, symbols=27))
+refuses("translation_pairs", "size", ValueError, "0", lambda: A.translation_pairs(0))
+
+
+@pytest.mark.parametrize("function,argument,error,words,call", CASES)
+def test_a_wrong_argument_is_refused_by_name_in_a_sentence(function, argument, error, words, call):
+    with pytest.raises(error) as caught:
+        call()
+    sentence = str(caught.value).strip('"') if error is KeyError else str(caught.value)
+    assert argument in sentence and words in sentence, sentence
+    assert type(caught.value) is error
+    assert "site-packages" not in str(caught.traceback[-1].path), "PyTorch refused, not the book"
+
+
+def test_no_public_function_is_forgotten():
+    tried = {case.values[0] for case in CASES}
+    without_arguments = {"device", "describe_device", "weather_sentences", "KVCache", "History"}
+    made_elsewhere = {"PronounTask", "POSITIONS"}  # by pronoun_task; a tuple
+    assert set(A.__all__) - tried == without_arguments | made_elsewhere
+
+
+def test_no_argument_of_a_function_is_forgotten():
+    free = {"device", "seed", "progress", "bidirectional", "generator", "pad"}  # any value is right
+    callables = {("next_token_loss", "model"), ("translation_loss", "model")}
+    tried = {(case.values[0], case.values[1]) for case in CASES} | callables
+    for name in A.__all__:
+        if inspect.isfunction(getattr(A, name)):
+            wanted = set(inspect.signature(getattr(A, name)).parameters) - free
+            missing = {argument for argument in wanted if (name, argument) not in tried}
+            assert not missing, f"{name}: no case for {missing}"

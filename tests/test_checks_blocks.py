@@ -1,0 +1,342 @@
+"""The checks of chapter 7 accept right answers and name the fault of wrong ones."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from attention.checks import blocks as check
+from attention.checks._base import NotYet
+
+
+def stub(*args, **kwargs):
+    raise NotImplementedError
+
+
+@pytest.mark.parametrize("name", check.__all__)
+def test_the_stub_is_told_so(name):
+    with pytest.raises(NotYet, match="stub is still the stub"):
+        getattr(check, name)(stub)
+
+
+@pytest.mark.parametrize("name", check.__all__)
+def test_a_forgotten_return_is_told_so(name):
+    with pytest.raises(NotYet, match="forget `return`"):
+        getattr(check, name)(lambda *args, **kwargs: None)
+
+
+def _count(v, d, n, f, m):
+    return (v + m) * d + n * (4 * (d * d + d) + 2 * d * f + f + d + 4 * d) + 2 * d
+
+
+def _wide_norm(x, gain, offset, eps=1e-5):
+    centred = x - x.mean(-1, keepdim=True)
+    size = (centred.norm(dim=-1, keepdim=True) ** 2 / x.shape[-1] + eps).rsqrt()
+    return torch.addcmul(offset, centred * size, gain)
+
+
+def _block_in_one(x, attend, feed_forward, norm_1, norm_2):
+    for f, norm in ((attend, norm_1), (feed_forward, norm_2)):
+        x = f(norm(x)) + x
+    return x
+
+
+def _loss_by_hand(logits, targets, pad):
+    logits = logits - logits.amax(-1, keepdim=True)
+    total, count = 0.0, 0
+    for row, wanted in zip(logits.flatten(0, 1), targets.flatten().tolist(), strict=True):
+        if wanted != pad:
+            total, count = total + row.exp().sum().log() - row[wanted], count + 1
+    return total / count
+
+
+def _pad_shift(target, start, end):
+    return F.pad(target, (1, 0), value=start), F.pad(target, (0, 1), value=end)
+
+
+def _nucleus_by_loop(probabilities, p):
+    out, total = torch.zeros_like(probabilities), 0.0
+    for i in probabilities.argsort(descending=True):
+        if total < p:
+            out[i] = probabilities[i]
+            total += float(probabilities[i])
+    return out / out.sum()
+
+
+@pytest.mark.parametrize(
+    "name, answer",
+    [
+        ("layer_norm", _wide_norm),
+        ("pre_norm_block", _block_in_one),
+        ("loss", _loss_by_hand),
+        ("teacher_forcing", _pad_shift),
+        ("top_p", _nucleus_by_loop),
+        ("parameters", _count),
+    ],
+)
+def test_a_right_answer_written_differently_passes(name, answer, capsys):
+    getattr(check, name)(answer)
+    assert capsys.readouterr().out.startswith("Right")
+
+
+# ---- wrong answers: (check, answer, a phrase of what must be said)
+
+
+def _stats(x, dim=-1, unbiased=False):
+    return x.mean(dim, keepdim=True), x.var(dim, keepdim=True, unbiased=unbiased)
+
+
+def _norm_unbiased(x, g, o, eps=1e-5):
+    m, v = _stats(x, unbiased=True)
+    return g * (x - m) / torch.sqrt(v + eps) + o
+
+
+def _norm_variance(x, g, o, eps=1e-5):
+    m, v = _stats(x)
+    return g * (x - m) / (v + eps) + o
+
+
+def _norm_uncentred(x, g, o, eps=1e-5):
+    return g * x / torch.sqrt(_stats(x)[1] + eps) + o
+
+
+def _norm_unscaled(x, g, o, eps=1e-5):
+    return g * (x - _stats(x)[0]) + o
+
+
+def _norm_rms(x, g, o, eps=1e-5):
+    return g * x / torch.sqrt(x.square().mean(-1, keepdim=True) + eps) + o
+
+
+def _norm_bare(x, g, o, eps=1e-5):
+    m, v = _stats(x)
+    return (x - m) / torch.sqrt(v + eps)
+
+
+def _norm_order(x, g, o, eps=1e-5):
+    return g * (_norm_bare(x, g, o, eps) + o)
+
+
+def _norm_tokens(x, g, o, eps=1e-5):
+    m, v = _stats(x, -2)
+    return g * (x - m) / torch.sqrt(v + eps) + o
+
+
+def _norm_everything(x, g, o, eps=1e-5):
+    m, v = _stats(x, tuple(range(x.ndim)))
+    return g * (x - m) / torch.sqrt(v + eps) + o
+
+
+def _norm_no_eps(x, g, o, eps=1e-5):
+    m, v = _stats(x)
+    return g * (x - m) / torch.sqrt(v) + o
+
+
+def _norm_eps_outside(x, g, o, eps=1e-5):
+    m, v = _stats(x)
+    return g * (x - m) / (torch.sqrt(v) + eps) + o
+
+
+def _norm_fixed_eps(x, g, o, eps=1e-5):
+    return F.layer_norm(x, x.shape[-1:], g, o, 1e-5)
+
+
+def _post(x, a, f, m, n):
+    x = m(x + a(x))
+    return n(x + f(x))
+
+
+def _normed_path(x, a, f, m, n):
+    x = m(x)
+    x = n(x + a(x))
+    return x + f(x)
+
+
+def _second_adds_x(x, a, f, m, n):
+    return x + f(n(x + a(m(x))))
+
+
+def _twice_norm_1(x, a, f, m, n):
+    x = x + a(m(x))
+    return x + f(m(x))
+
+
+def _feed_first(x, a, f, m, n):
+    x = x + f(m(x))
+    return x + a(n(x))
+
+
+def _no_second_path(x, a, f, m, n):
+    return f(n(x + a(m(x))))
+
+
+def _no_second_norm(x, a, f, m, n):
+    x = x + a(m(x))
+    return x + f(x)
+
+
+def _exchanged(x, a, f, m, n):
+    x = x + a(n(x))
+    return x + f(m(x))
+
+
+def _in_place(x, a, f, m, n):
+    x += a(m(x))
+    return x + f(n(x))
+
+
+def _every(logits, targets):
+    flat = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none")
+    return flat.view(targets.shape)
+
+
+def _true_loss(logits, targets, pad):
+    return _every(logits, targets)[targets != pad].mean()
+
+
+def _chosen(logits, targets, dim=-1):
+    return logits.softmax(dim).gather(-1, targets[..., None])[..., 0]
+
+
+def _overflowing(logits, targets, pad):
+    p = logits.exp() / logits.exp().sum(-1, keepdim=True)
+    p = p.gather(-1, targets[..., None])[..., 0]
+    return -p[targets != pad].log().mean()
+
+
+def _start(t, value):
+    return torch.full_like(t[:, :1], value)
+
+
+def _kept(probabilities, keep):
+    kept = probabilities * keep
+    return kept / kept.sum()
+
+
+def _ranked(probabilities):
+    ranked, order = probabilities.sort(descending=True)
+    return ranked, order, ranked.cumsum(0)
+
+
+def _drop_crossing(probabilities, p):
+    ranked, order, sums = _ranked(probabilities)
+    out = torch.zeros_like(probabilities).scatter(0, order, ranked * (sums <= p))
+    return out / out.sum() if out.sum() > 0 else out
+
+
+def _unscaled(probabilities, p):
+    ranked, order, sums = _ranked(probabilities)
+    return torch.zeros_like(probabilities).scatter(0, order, ranked * (sums - ranked < p))
+
+
+def _one_more(probabilities, p):
+    ranked, order, sums = _ranked(probabilities)
+    keep = torch.cat([torch.tensor([True]), (sums - ranked < p)[:-1]])
+    out = torch.zeros_like(probabilities).scatter(0, order, ranked * keep)
+    return out / out.sum()
+
+
+def _sorted_out(probabilities, p):
+    ranked, _, sums = _ranked(probabilities)
+    return _kept(ranked, sums - ranked < p)
+
+
+def _below(probabilities, p):
+    out, total = torch.zeros_like(probabilities), 0.0
+    for i in probabilities.argsort():
+        if total < p:
+            out[i] = probabilities[i]
+            total += float(probabilities[i])
+    return out / out.sum()
+
+
+WRONG = [
+    ("layer_norm", _norm_unbiased, "divides by d - 1"),
+    ("layer_norm", _norm_variance, "divided by the variance"),
+    ("layer_norm", _norm_uncentred, "mean is not subtracted"),
+    ("layer_norm", _norm_unscaled, "nothing is divided"),
+    ("layer_norm", _norm_rms, "RMSNorm"),
+    ("layer_norm", _norm_bare, "gain and the offset are not used"),
+    ("layer_norm", _norm_order, "multiply first, then add"),
+    ("layer_norm", _norm_tokens, "over the tokens"),
+    ("layer_norm", _norm_everything, "whole tensor"),
+    ("layer_norm", _norm_no_eps, "NaN"),
+    ("layer_norm", _norm_eps_outside, "inside the root"),
+    ("layer_norm", _norm_fixed_eps, "eps"),
+    ("pre_norm_block", _post, "post-norm order"),
+    ("pre_norm_block", lambda x, a, f, m, n: f(n(a(m(x)))), "residual paths are missing"),
+    ("pre_norm_block", _normed_path, "adds the normalised input"),
+    ("pre_norm_block", _second_adds_x, "second sum adds x again"),
+    ("pre_norm_block", _twice_norm_1, "norm_1 is used twice"),
+    ("pre_norm_block", _feed_first, "attention comes first"),
+    ("pre_norm_block", _no_second_path, "second residual path is missing"),
+    ("pre_norm_block", _no_second_norm, "second norm is missing"),
+    ("pre_norm_block", _exchanged, "exchanged"),
+    ("pre_norm_block", lambda x, a, f, m, n: x + a(m(x)) + f(n(x)), "both sub-layers read x"),
+    ("pre_norm_block", lambda x, a, f, m, n: x + a(m(x)), "used once each"),
+    ("pre_norm_block", _in_place, "in place"),
+    ("loss", lambda z, t, pad: _every(z, t).mean(), "padding is counted"),
+    ("loss", lambda z, t, pad: (_every(z, t) * (t != pad)).mean(), "number of real ones"),
+    ("loss", lambda z, t, pad: _every(z, t)[t != pad].sum(), "this is the sum"),
+    ("loss", lambda z, t, pad: -_true_loss(z, t, pad), "sign is wrong"),
+    ("loss", lambda z, t, pad: _chosen(z, t)[t != pad].mean(), "take the logarithm"),
+    ("loss", lambda z, t, pad: _true_loss(z, t, pad) / math.log(2), "base 2"),
+    ("loss", lambda z, t, pad: -_chosen(z, t)[t != pad].mean().log(), "average the logarithms"),
+    ("loss", lambda z, t, pad: -_chosen(z, t, 1).log()[t != pad].mean(), "over the vocabulary"),
+    ("loss", lambda z, t, pad: _every(z, t)[t == pad].mean(), "wrong way round"),
+    ("loss", lambda z, t, pad: _every(z, t), "shape ()"),
+    ("loss", _overflowing, "overflows"),
+    ("loss", lambda z, t, pad: torch.tensor(1.0), "is not the mean of"),
+    ("teacher_forcing", lambda t, s, e: _pad_shift(t, s, e)[::-1], "exchanged"),
+    ("teacher_forcing", lambda t, s, e: (t, t), "bare target"),
+    ("teacher_forcing", lambda t, s, e: (_pad_shift(t, s, e)[0],) * 2, "equal"),
+    ("teacher_forcing", lambda t, s, e: _pad_shift(t, e, s), "begins with the end mark"),
+    ("teacher_forcing", lambda t, s, e: _pad_shift(t, s, s), "ends with the start mark"),
+    (
+        "teacher_forcing",
+        lambda t, s, e: (F.pad(_pad_shift(t, s, e)[0], (0, 1), value=e), _pad_shift(t, s, e)[1]),
+        "both marks",
+    ),
+    (
+        "teacher_forcing",
+        lambda t, s, e: (torch.cat([t, _start(t, s)], 1), _pad_shift(t, s, e)[1]),
+        "shifted right",
+    ),
+    ("teacher_forcing", lambda t, s, e: _pad_shift(t.flip(1), s, e), "reversed"),
+    ("teacher_forcing", lambda t, s, e: _pad_shift(t, s, e)[0], "return two tensors"),
+    ("teacher_forcing", lambda t, s, e: (_start(t, s), _start(t, e)), "must have shape"),
+    ("top_p", _unscaled, "does not sum to 1"),
+    ("top_p", _drop_crossing, "crosses p is dropped"),
+    ("top_p", _one_more, "one token too many"),
+    ("top_p", lambda q, p: _kept(q, q.cumsum(0) - q < p), "in the order given"),
+    ("top_p", _below, "least likely tokens are taken first"),
+    ("top_p", _sorted_out, "put each probability back"),
+    ("top_p", lambda q, p: _kept(q, q >= 1 - p), "0/0"),
+    ("top_p", lambda q, p: q, "nothing was cut off"),
+    ("top_p", lambda q, p: q * (q >= p), "add the probabilities up"),
+    ("top_p", lambda q, p: torch.full_like(q, 1 / len(q)), "not the fewest"),
+    ("parameters", lambda v, d, n, f, m: _count(v, d, n, f, m) + v * d, "count it once"),
+    ("parameters", lambda v, d, n, f, m: _count(v, d, n, f, m) - m * d, "positions is missing"),
+    ("parameters", lambda v, d, n, f, m: _count(v, d, n, f, m) - 2 * d, "last norm is missing"),
+    ("parameters", lambda v, d, n, f, m: _count(v, d, n, f, m) - 4 * d * n, "norms in the blocks"),
+    ("parameters", lambda v, d, n, f, m: _count(v, d, n, f, m) - n * (d * d + d), "W^O"),
+    ("parameters", lambda v, d, n, f, m: _count(v, d, n, f, m) - n * (5 * d + f), "offsets of the"),
+    ("parameters", lambda v, d, n, f, m: _count(v, d, n, 4 * d, m), "d_ff is an argument"),
+    ("parameters", lambda v, d, n, f, m: _count(v, d, 1, f, m), "single block"),
+    ("parameters", lambda v, d, n, f, m: 124_439_808, "there are 27,"),
+    ("parameters", lambda v, d, n, f, m: 12 * n * d * d, "fewer"),
+    ("parameters", lambda v, d, n, f, m: "many", "return a number"),
+]
+
+
+@pytest.mark.parametrize("name, answer, phrase", WRONG)
+def test_a_wrong_answer_is_told_its_fault(name, answer, phrase):
+    with pytest.raises(NotYet) as error:
+        getattr(check, name)(answer)
+    assert phrase in str(error.value)
+
+
+@pytest.mark.parametrize("name", check.__all__)
+def test_six_wrong_answers_or_more(name):
+    assert sum(wrong[0] == name for wrong in WRONG) >= 6

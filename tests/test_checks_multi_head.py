@@ -1,0 +1,274 @@
+"""Each check of chapter 4 accepts a right answer and names the fault of wrong ones."""
+
+import math
+
+import pytest
+import torch
+
+from attention.checks import _base
+from attention.checks import multi_head as check
+
+
+def rejects(checker, answer, phrase):
+    with pytest.raises(_base.NotYet) as error:
+        checker(answer)
+    assert phrase in str(error.value), str(error.value)
+
+
+def stub(*args):
+    raise NotImplementedError
+
+
+@pytest.mark.parametrize(
+    "checker",
+    [check.split_heads, check.multi_head, check.count_parameters, check.cache_bytes,
+     check.head_contributions, check.grouped_attention, check.other_weights],
+)  # fmt: skip
+def test_stub_and_none(checker):
+    rejects(checker, stub, "still the stub")
+    rejects(checker, lambda *a: None, "returned None")
+    rejects(checker, 3, "pass the function itself")
+
+
+# split_heads
+
+
+def test_split_heads_right():
+    check.split_heads(lambda x, h: torch.stack(x.chunk(h, -1), 1))
+
+
+@pytest.mark.parametrize(
+    ("answer", "phrase"),
+    [
+        (lambda x, h: x.reshape(*x.shape[:2], h, -1), "one transpose is missing"),
+        (lambda x, h: x.reshape(x.shape[0], h, x.shape[1], -1), "reads on across tokens"),
+        (lambda x, h: x.unflatten(-1, (-1, h)).permute(0, 3, 1, 2), "every h-th number"),
+        (lambda x, h: torch.stack(x.chunk(h, -1), 1).flip(1), "heads came out in reversed"),
+        (lambda x, h: torch.stack(x.chunk(h, -1), 1).flip(2), "tokens came out in reversed"),
+        (lambda x, h: x, "must have shape (2, 3, 5, 4)"),
+        (lambda x, h: torch.stack(x.chunk(h, -1), 1).flip(3), "somewhere it is not"),
+        (lambda x, h: torch.zeros(x.shape[0], h, x.shape[1], x.shape[2] // h), "somewhere it is"),
+        (lambda x, h: x.chunk(h, -1), "must be a tensor"),
+    ],
+)
+def test_split_heads_wrong(answer, phrase):
+    rejects(check.split_heads, answer, phrase)
+
+
+# multi_head
+
+
+def one_by_one(x, w_q, w_k, w_v, w_o, num_heads, scale=None, dim=-1, join=torch.cat, use_v=True):
+    d_k = x.shape[-1] // num_heads
+    scale = d_k**-0.5 if scale is None else scale
+    heads = []
+    for r in range(num_heads):
+        own = slice(r * d_k, (r + 1) * d_k)
+        q, k, v = x @ w_q[:, own], x @ w_k[:, own], (x @ w_v if use_v else x)[..., own]
+        heads.append(torch.softmax(q @ k.mT * scale, dim) @ v)
+    out = join(heads, -1)
+    return out if w_o is None else out @ w_o
+
+
+def mean_of_heads(heads, dim):
+    return torch.cat([torch.stack(heads).mean(0)] * len(heads), dim)
+
+
+def joined_wrongly(heads, dim):
+    stacked = torch.stack(heads, 1)  # (B, h, n, d_k)
+    return stacked.reshape(stacked.shape[0], stacked.shape[2], -1)
+
+
+def test_multi_head_right():
+    check.multi_head(one_by_one)
+
+
+@pytest.mark.parametrize(
+    ("answer", "phrase"),
+    [
+        (lambda x, q, k, v, o, h: one_by_one(x, q, k, v, None, h), "W^O has not been applied"),
+        (lambda *a: one_by_one(*a, scale=1.0), "not scaled"),
+        (lambda *a: one_by_one(*a, scale=a[0].shape[-1] ** -0.5), "root of d_model"),
+        (lambda *a: one_by_one(*a, scale=a[-1] / a[0].shape[-1]), "not by its root"),
+        (lambda *a: one_by_one(*a, dim=-2), "runs over the queries"),
+        (lambda *a: one_by_one(*a[:-1], 1), "one head of full width"),
+        (lambda *a: one_by_one(*a, join=joined_wrongly), "without transposing back"),
+        (lambda *a: one_by_one(*a, join=mean_of_heads), "heads are averaged"),
+        (lambda *a: one_by_one(*a, use_v=False), "w_v is not used"),
+        (lambda x, q, k, v, o, h: one_by_one(x, q.T, k.T, v.T, o.T, h), "nn.Linear multiplies"),
+        (lambda x, *a: x, "is not Concat"),
+        (lambda x, *a: torch.zeros(3), "must have shape"),
+    ],
+)
+def test_multi_head_wrong(answer, phrase):
+    rejects(check.multi_head, answer, phrase)
+
+
+# count_parameters
+
+
+def count(d, h, g, bias):
+    from attention import MultiHeadAttention
+
+    return sum(p.numel() for p in MultiHeadAttention(d, h, g, bias=bias).parameters())
+
+
+def test_count_right():
+    check.count_parameters(count)
+
+
+@pytest.mark.parametrize(
+    ("answer", "phrase"),
+    [
+        (lambda d, h, g, b: h * count(d, h, g, b), "multiplied by the number of heads"),
+        (lambda d, h, g, b: count(d, h, g, b) - d * d - d * b, "W^O is missing"),
+        (lambda d, h, g, b: count(d, h, h, b), "with d_model columns"),
+        (lambda d, h, g, b: count(d, h, g, False), "biases are missing"),
+        (lambda d, h, g, b: count(d, h, g, True), "although bias is False"),
+        (lambda d, h, g, b: count(d, h, g, b) - (d // h * g) * (d + b), "one of keys and values"),
+        (lambda d, h, g, b: 4 * (d + b) * (d // h * g), "W^O keep d_model columns"),
+        (lambda d, h, g, b: 12, "the count is not 12"),
+        (lambda d, h, g, b: "1048576", "return one whole number"),
+    ],
+)
+def test_count_wrong(answer, phrase):
+    rejects(check.count_parameters, answer, phrase)
+
+
+# cache_bytes
+
+
+def cache(layers, heads, d_k, tokens, width):
+    return sum(d_k * tokens * width for _ in range(layers * heads) for _ in "kv")
+
+
+def test_cache_right():
+    check.cache_bytes(cache)
+
+
+@pytest.mark.parametrize(
+    ("answer", "phrase"),
+    [
+        (lambda *a: cache(*a) // 2, "only half"),
+        (lambda *a: cache(*a) // a[0], "multiply by the layers"),
+        (lambda *a: cache(*a) // a[1], "multiply by kv_heads"),
+        (lambda *a: cache(*a) // a[3], "multiply by the tokens"),
+        (lambda n, h, d, t, w: 2 * n * h * d * t * 2, "bytes_per_number is an argument"),
+        (lambda *a: 40960, "is not the number of bytes"),
+        (lambda *a: cache(*a) // a[4], "numbers, not bytes"),
+        (lambda *a: cache(*a) * 8, "a byte is eight"),
+        (lambda *a: cache(*a) * a[3], "not with their square"),
+        (lambda *a: cache(*a) // 2 * 3, "queries are not kept"),
+        (lambda *a: cache(*a) / 2**20, "whole number"),
+    ],
+)
+def test_cache_wrong(answer, phrase):
+    rejects(check.cache_bytes, answer, phrase)
+
+
+# head_contributions
+
+
+def contributions(heads, w_o):
+    return torch.einsum("bhnk,hkd->bhnd", heads, w_o.unflatten(0, (heads.shape[1], -1)))
+
+
+def test_contributions_right():
+    check.head_contributions(contributions)
+
+
+@pytest.mark.parametrize(
+    ("answer", "phrase"),
+    [
+        (lambda z, w: contributions(z, w).sum(1), "sum over the heads"),
+        (lambda z, w: contributions(z, w).sum(1, True).expand(-1, z.shape[1], -1, -1),
+         "each head has the whole output"),
+        (lambda z, w: contributions(z, w).mean(1, True).expand(-1, z.shape[1], -1, -1),
+         "equal share"),
+        (lambda z, w: z @ w[: z.shape[-1]], "the first rows of W^O"),
+        (lambda z, w: contributions(z.flip(1), w).flip(1), "reversed order"),
+        (lambda z, w: torch.einsum("bhnk,khd->bhnd", z, w.unflatten(0, (z.shape[-1], -1))),
+         "dealt out in turn"),
+        (lambda z, w: contributions(z, w).flip(1), "add up to the output"),
+        (lambda z, w: contributions(z, w.T) if w.shape[0] == w.shape[1] else z, "columns of W^O"),
+        (lambda z, w: z, "heads' width d_k"),
+        (lambda z, w: 2 * contributions(z, w), "do not add up"),
+    ],
+)  # fmt: skip
+def test_contributions_wrong(answer, phrase):
+    rejects(check.head_contributions, answer, phrase)
+
+
+# grouped_attention
+
+
+def grouped(q, k, v, scale=None, dim=-1):
+    h, g = q.shape[1], k.shape[1]
+    scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
+    heads = []
+    for r in range(h):
+        group = r // (h // g)
+        heads.append(torch.softmax(q[:, r] @ k[:, group].mT * scale, dim) @ v[:, group])
+    return torch.stack(heads, 1)
+
+
+def expand(x, q):
+    return x.repeat(1, q.shape[1] // x.shape[1], 1, 1)
+
+
+def test_grouped_right():
+    check.grouped_attention(grouped)
+
+
+@pytest.mark.parametrize(
+    ("answer", "phrase"),
+    [
+        (lambda q, k, v: grouped(q, expand(k, q), expand(v, q)), "dealt out in turn"),
+        (lambda q, k, v: grouped(q, k[:, :1], v[:, :1]), "use the first head"),
+        (lambda q, k, v: grouped(q, k.mean(1, True), v.mean(1, True)), "averaged into one"),
+        (lambda q, k, v: grouped(q, k, v, scale=1.0), "not scaled"),
+        (lambda q, k, v: grouped(q, k, v, scale=1 / q.shape[-1]), "not by its root"),
+        (lambda q, k, v: grouped(q, k, v, dim=-2), "runs over the queries"),
+        (lambda q, k, v: grouped(q[:, : k.shape[1]], k, v), "h of them, not g"),
+        (lambda q, k, v: grouped(q, k.repeat_interleave(q.shape[1] // k.shape[1], 1),
+                                 expand(v, q)), "values are dealt out"),
+        (lambda q, k, v: (grouped(q, k, v), None), "the output alone"),
+        (lambda q, k, v: torch.zeros_like(q), "differs from plain attention"),
+        (lambda q, k, v: q @ k.mT @ v, "raised"),
+    ],
+)  # fmt: skip
+def test_grouped_wrong(answer, phrase):
+    rejects(check.grouped_attention, answer, phrase)
+
+
+# other_weights
+
+
+def other(weights, v, reach=1.0):
+    columns = torch.cat([v, torch.ones(len(v), 1)], 1)
+    direction = torch.linalg.qr(columns, "complete")[0][:, -1]
+    down = direction < 0
+    step = (weights[down] / -direction[down]).min()
+    return weights + reach * step * direction
+
+
+def test_other_weights_right():
+    check.other_weights(other)
+
+
+@pytest.mark.parametrize(
+    ("answer", "phrase"),
+    [
+        (lambda w, v: w, "the old weights"),
+        (lambda w, v: other(w, v, 0.5), "go further"),
+        (lambda w, v: other(w, v, 1.5), "negative"),
+        (lambda w, v: torch.full_like(w, 1 / len(w)), "the output has changed"),
+        (lambda w, v: w.flip(0), "the output has changed"),
+        (lambda w, v: 2 * w, "must sum to 1"),
+        (lambda w, v: w + torch.linalg.qr(v, "complete")[0][:, -1] / 50, "must sum to 1"),
+        (lambda w, v: w[:-1], "must have shape"),
+        (lambda w, v: w @ v, "must have shape"),
+    ],
+)
+def test_other_weights_wrong(answer, phrase):
+    rejects(check.other_weights, answer, phrase)

@@ -1,0 +1,203 @@
+"""The small models: counts, embeddings, ablation, generation, every kind of position."""
+
+import math
+
+import pytest
+import torch
+
+from attention import (
+    POSITIONS,
+    Embedding,
+    Encoder,
+    EncoderDecoder,
+    LanguageModel,
+    alibi_bias,
+    next_token_probabilities,
+    padding_mask,
+    sinusoidal_encoding,
+)
+
+
+def ids(*shape, vocab=11, seed=0):
+    return torch.randint(vocab, shape, generator=torch.Generator().manual_seed(seed))
+
+
+def small(kind, **kwargs):
+    torch.manual_seed(0)
+    return kind(11, 8, 2, 2, **kwargs).eval()
+
+
+def count(model):
+    return sum(p.numel() for p in model.parameters())
+
+
+def test_parameter_counts_of_the_whole_2017_base_model():
+    model = EncoderDecoder(37_000, 512, 8, 6, 2048, norm_first=False)
+    assert count(model) == 37_000 * 512 + 6 * 3_152_384 + 6 * 4_204_032 == 63_082_496
+    assert count(EncoderDecoder(100, 64, 4, 2, tied=False)) == 100 * 64 + count(
+        EncoderDecoder(100, 64, 4, 2)
+    )
+
+
+def test_the_model_in_the_page_has_27_thousand_weights():
+    assert count(Encoder(44, 32, 4, 2)) == 26_880
+
+
+def test_embeddings_are_scaled_and_tied_as_options():
+    x = ids(1, 5)
+    torch.manual_seed(0)
+    scaled = Embedding(11, 8, 2, positions="none")
+    plain = Embedding(11, 8, 2, positions="none", scaled=False)
+    plain.tokens.load_state_dict(scaled.tokens.state_dict())
+    torch.testing.assert_close(scaled(x), plain(x) * math.sqrt(8))
+    torch.testing.assert_close(scaled.logits(plain(x)), plain(x) @ scaled.tokens.weight.T)
+    untied = Embedding(11, 8, 2, tied=False)
+    assert untied.logits(plain(x)).shape == (1, 5, 11) and count(untied) == 2 * 11 * 8
+
+
+def test_embeddings_have_unit_size_once_scaled():
+    torch.manual_seed(0)
+    x = Embedding(500, 64, 2, positions="none")(torch.arange(500)[None])
+    assert x.std().item() == pytest.approx(1, abs=0.02)
+
+
+def test_positions_are_added_where_they_belong():
+    x = ids(1, 5)
+    for name in POSITIONS:
+        torch.manual_seed(0)
+        e = Embedding(11, 8, 2, positions=name)
+        added = e(x) - e.tokens(x) * math.sqrt(8)
+        want = {"sinusoidal": sinusoidal_encoding(5, 8)}.get(name, torch.zeros(5, 8))
+        want = e.learned(5) if name == "learned" else want
+        torch.testing.assert_close(added[0], want)
+        bias = e.bias(5, 5)
+        assert (bias is not None) == (name in ("alibi", "t5"))
+        if name == "alibi":
+            assert torch.equal(bias, alibi_bias(2, 5))
+
+
+@pytest.mark.parametrize("kind", [Encoder, LanguageModel])
+@pytest.mark.parametrize("positions", POSITIONS)
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_weights_on_request_change_nothing(kind, positions, norm_first):
+    model, x = small(kind, positions=positions, norm_first=norm_first, num_kv_heads=1), ids(2, 5)
+    logits, weights = model(x, return_weights=True)
+    assert logits.shape == (2, 5, 11)
+    assert [w.shape for w in weights] == [(2, 2, 5, 5)] * 2
+    torch.testing.assert_close(model(x), logits)
+    assert all(w.triu(1).any().item() == (kind is Encoder) for w in weights)
+
+
+@pytest.mark.parametrize("kind", [Encoder, LanguageModel])
+def test_head_mask_switches_off_one_head(kind):
+    model, x = small(kind), ids(2, 5)
+    ones = torch.ones(2, 2)
+    torch.testing.assert_close(model(x, head_mask=ones), model(x))
+    ones[1, 0] = 0
+    off = model(x, head_mask=ones)
+    assert not torch.allclose(off, model(x))
+    model.layers[1].attention.w_o.weight.data[:, :4] = 0  # what head 0 contributes
+    torch.testing.assert_close(model(x), off)
+
+
+def test_head_mask_of_an_encoder_decoder():
+    model, source, target = small(EncoderDecoder), ids(2, 4), ids(2, 5, seed=1)
+    full = model(source, target)
+    for key, layers in (("encoder", [b.attention for b in model.encoder.layers]),
+                        ("decoder", [b.attention for b in model.layers]),
+                        ("cross", [b.cross_attention for b in model.layers])):  # fmt: skip
+        mask = torch.ones(2, 2)
+        mask[0, 1] = 0
+        off = model(source, target, head_mask={key: mask})
+        assert not torch.allclose(off, full)
+        kept = layers[0].w_o.weight.data.clone()
+        layers[0].w_o.weight.data[:, 4:] = 0
+        torch.testing.assert_close(model(source, target), off)
+        layers[0].w_o.weight.data.copy_(kept)
+
+
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_encoder_decoder_weights_and_masks(positions):
+    model = small(EncoderDecoder, positions=positions)
+    source, target = ids(2, 4), ids(2, 5, seed=1)
+    logits, weights = model(source, target, padding_mask([4, 2]), return_weights=True)
+    torch.testing.assert_close(model(source, target, padding_mask([4, 2])), logits)
+    assert logits.shape == (2, 5, 11)
+    assert [w.shape for w in weights["encoder"]] == [(2, 2, 4, 4)] * 2
+    assert [w.shape for w in weights["cross"]] == [(2, 2, 5, 4)] * 2
+    assert not any(w.triu(1).any() for w in weights["decoder"])
+    assert not any(w[1, :, :, 2:].any() for w in weights["cross"] + weights["encoder"])
+
+
+def test_is_causal_false_lets_a_language_model_cheat():
+    honest, cheat = small(LanguageModel), small(LanguageModel, is_causal=False)
+    cheat.load_state_dict(honest.state_dict())
+    x, y = ids(1, 5), ids(1, 5)
+    y[0, -1] = (y[0, -1] + 1) % 11
+    torch.testing.assert_close(honest(x)[:, :-1], honest(y)[:, :-1])
+    assert not torch.allclose(cheat(x)[:, :-1], cheat(y)[:, :-1])
+    cheat.is_causal = True
+    torch.testing.assert_close(cheat(x), honest(x))
+
+
+# generation
+
+
+@pytest.mark.parametrize("positions", POSITIONS)
+@pytest.mark.parametrize("is_causal", [True, False])
+def test_generation_takes_the_likeliest_token_of_the_whole_forward_pass(positions, is_causal):
+    model = small(LanguageModel, positions=positions, is_causal=is_causal)
+    x = ids(3, 2)
+    got = model.generate(x, steps=6, top_k=1)
+    assert got.shape == (3, 8) and torch.equal(got[:, :2], x)
+    for n in range(2, 8):
+        assert torch.equal(got[:, n], model(got[:, :n])[:, -1].argmax(-1))
+
+
+def test_generation_is_repeatable_and_leaves_the_mode_alone():
+    model, x = small(LanguageModel, dropout=0.5), ids(3, 2)
+    draws = [model.generate(x, 9, generator=torch.Generator().manual_seed(s)) for s in (0, 0, 1)]
+    assert torch.equal(draws[0], draws[1]) and not torch.equal(draws[0], draws[2])
+    assert not model.training
+    model.train()
+    model.generate(x, 1)
+    assert model.training
+    assert torch.equal(model.generate(x, 0), x)
+
+
+def test_a_sample_follows_the_probabilities():
+    model = small(LanguageModel)
+    x = ids(1, 3).expand(20_000, 3)
+    got = model.generate(x, 1, temperature=2.0, generator=torch.Generator().manual_seed(0))[:, -1]
+    want = torch.softmax(model(x[:1])[0, -1] / 2.0, -1)
+    shares = torch.bincount(got, minlength=11) / 20_000
+    torch.testing.assert_close(shares, want, atol=0.012, rtol=0)
+
+
+def test_an_encoder_decoder_writes_the_likeliest_tokens():
+    model, source = small(EncoderDecoder), ids(3, 4)
+    mask = padding_mask([4, 2, 1])
+    got = model.generate(source, 5, start=1, source_mask=mask)
+    assert got.shape == (3, 6) and (got[:, 0] == 1).all()
+    assert torch.equal(got[:, 1:], model(source, got[:, :-1], mask).argmax(-1))
+
+
+def test_next_token_probabilities():
+    logits = torch.tensor([0.4, 0.3, 0.2, 0.1]).log()
+
+    def near(values, **options):
+        got = next_token_probabilities(logits, **options)
+        torch.testing.assert_close(got, torch.tensor(values) / sum(values))
+
+    near([0.4, 0.3, 0.2, 0.1])
+    near([0.4**2, 0.3**2, 0.2**2, 0.1**2], temperature=0.5)
+    near([0.4, 0.3, 0.0, 0.0], top_k=2)
+    near([0.4, 0.3, 0.2, 0.1], top_k=9)
+    near([0.4, 0.3, 0.0, 0.0], top_p=0.65)
+    near([0.4, 0.0, 0.0, 0.0], top_p=0.01)
+    near([0.4, 0.3, 0.2, 0.1], top_p=1.0)
+    near([0.4, 0.3, 0.0, 0.0], top_k=3, top_p=0.65)
+    batch = next_token_probabilities(torch.stack([logits, logits.flip(0)]), top_k=1)
+    assert batch.tolist() == [[1, 0, 0, 0], [0, 0, 0, 1]]
+    ties = next_token_probabilities(torch.zeros(4), top_k=1)
+    assert ties.tolist() == [1, 0, 0, 0]  # the first of equals, not all of them

@@ -1,0 +1,266 @@
+"""The numbers in the text of chapter 3 are those that the package computes."""
+
+import math
+import re
+
+import pages
+import torch
+
+from attention import attention, entropy, softmax, softmax_jacobian
+
+Q = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], dtype=torch.float64)
+K = torch.tensor([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
+V = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], dtype=torch.float64)
+OUT, A = attention(Q, K, V)
+S = Q @ K.T
+
+
+def says(template, *values):
+    pages.printed("scaling", template, *values)
+
+
+def soft(*scores, temperature=1.0):
+    return softmax(torch.tensor(scores, dtype=torch.float64), temperature).tolist()
+
+
+def matrix(x, fmt):
+    """A matrix as the page writes it in LaTeX."""
+    return " \\\\ ".join(" & ".join(format(v, fmt) for v in row) for row in x.tolist())
+
+
+def rows(x, digits):
+    return ["[" + ", ".join(f"{v:.{digits}f}" for v in row) + "]" for row in x.tolist()]
+
+
+def test_the_opening():
+    assert (112 - 96) * 6 == 96
+    says("scored 112, the second 96: the first is ahead by a sixth.")
+    says("by their sum: {:.3f} and {:.3f}.", 112 / 208, 96 / 208)
+    says("softmax of 112 and 96: {:.7f} and {:.7f}.", *soft(112, 96))
+    says("gives {:.0f} and {:.0f}, and then", 112 / 8, 96 / 8)
+    says("then take the softmax: {:.3f} and {:.3f}.", *soft(112, 96, temperature=8.0))
+    shares = 100 * 112 / 208, 100 * soft(14, 12)[0]
+    says("does the first key get: {:.0f} %, {:.0f} %, or all", *shares)
+    says("A score of 8 from vectors of 4 entries and a score of 32 from vectors of 64 both "
+         "become {:.0f}.", 8 / math.sqrt(4))  # fmt: skip
+    assert 8 / math.sqrt(4) == 32 / math.sqrt(64)
+
+
+def test_dot_products_and_averages():
+    q = torch.tensor([2.0, 1.0])
+    cat, the = (q @ torch.tensor(k) for k in ([2.0, 1.0], [0.0, 1.0]))
+    says("scores {:.0f} against the key $[2, 1]$ and {:.0f} against the key", cat, the)
+    says("that is {:.3f} and {:.3f}. What", *soft(cat, the, temperature=math.sqrt(2)))
+    mix = torch.tensor([0.7, 0.2, 0.1]) @ torch.tensor([[2.0, 0.0], [0.0, 2.0], [1.0, 1.0]])
+    says("0.1\\,[1, 1]$, for instance, is $[{:.1f}, {:.1f}]$", *mix)
+    mix = torch.tensor([0.6, 0.3, 0.1]) @ torch.tensor([[1.0, 0.0], [0.0, 2.0], [3.0, 1.0]])
+    says("[0.3, 0.1] = [{:.1f}, {:.1f}]$, inside", *mix)
+
+
+def test_the_worked_example():
+    for name, x in (("Q", Q), ("K", K), ("V", V)):
+        says(name + " = \\begin{{bmatrix}} " + matrix(x, ".0f") + " \\end{{bmatrix}}")
+    says("S = QK^\\top = \\begin{{bmatrix}} " + matrix(S, ".0f") + " \\end{{bmatrix}}")
+    says("\\sqrt{{d_k}}}} = \\begin{{bmatrix}} " + matrix(S / math.sqrt(2), ".3f") + " \\end{{")
+    says("A = \\begin{{bmatrix}} " + matrix(A, ".3f") + " \\end{{")
+    says("O = AV = \\begin{{bmatrix}} " + matrix(OUT, ".3f") + " \\end{{")
+    e, e2 = math.exp(1 / math.sqrt(2)), math.exp(math.sqrt(2))
+    one, three = 1 + 2 * e, 2 * e + e2
+    says("$e^{{0.707}} = {:.3f}$, so", e)
+    says("$1 + {0:.3f} + {0:.3f} = {1:.3f}$ and the weights", e, one)
+    says("$1 / {:.3f} = {:.3f}$ and twice", one, 1 / one)
+    says("twice ${:.3f} / {:.3f} = {:.3f}$. For", e, one, e / one)
+    says("$e^{{\\sqrt 2}} = {:.3f}$, the sum is {:.3f}, and", e2, three)
+    says("${:.3f} / {:.3f} = {:.3f}$, twice, and", e, three, e / three)
+    says("twice, and ${:.3f} / {:.3f} = {:.3f}$:", e2, three, e2 / three)
+    says("output is ${:.3f}\\,[1, 2] + {:.3f}\\,[3, 4] + {:.3f}\\,[5, 6]$", *A[0].tolist())
+    says("A fifth: {:.3f}.", A[0, 0])
+
+
+def test_the_slip_of_rounding():
+    rounded = (A * 1000).round() / 1000
+    slip = rounded @ V
+    first, second, third = rows(slip, 3)
+    says("comes out: $" + first + "$, $" + second + "$, $" + third + "$.")
+    off = ((slip - OUT) * 1000).abs().round().amax(-1)
+    assert (rows(slip, 3)[1] == rows(OUT, 3)[1]) and off[0] >= 1 and off[2] >= 3
+    says("${:.3f} - {:.3f} = {:.3f}$. Its", slip[2, 1], slip[2, 0], slip[2, 1] - slip[2, 0])
+    says("${:.3f} + {:.3f} + {:.3f} = {:.3f}$. A missing", *rounded[2], rounded[2].sum())
+    assert round(1000 * (OUT[2, 0] - slip[2, 0]).item()) == 3
+    assert round(1000 * (OUT[2, 1] - slip[2, 1]).item()) == 4  # "three to four thousandths"
+    torch.testing.assert_close(OUT[:, 1] - OUT[:, 0], torch.ones(3, dtype=torch.float64))
+
+
+def test_what_the_numbers_do_not_say():
+    says("A weight of {:.3f} is {:.0f} % of an even share", A[0, 0], 300 * A[0, 0])
+    assert 0.48 < A[0, 0] / A[0, 1] < 0.52  # "earns half as much"
+    assert A[0].argmin() == 0 and A[1].argmin() == 1
+    assert (S[:, 2] == S.amax(-1)).all() and K.norm(dim=-1).argmax() == 2
+    short = K.clone()
+    short[2] /= short[2].norm()
+    kept = attention(Q, short, V)[1][2, 2], A[2, 2]
+    says("keep {:.3f} of its own attention instead of {:.3f}.", *kept)
+    distance = torch.cdist(OUT, V)
+    says('at {:.3f}, not that of "math", at {:.3f}.', distance[2, 1], distance[2, 2])
+    assert distance[2].argmin() == 1 and distance[:, 2].argmin() == 2
+    says("The entropies are {:.3f}, {:.3f} and {:.3f},", *entropy(A))
+    torch.testing.assert_close(OUT[1], V[1])
+
+
+def test_the_untrained_weights():
+    torch.manual_seed(123)
+    x = torch.nn.Embedding(6, 16)(torch.tensor([0, 1, 2, 3])).detach()
+    q, k, v = (torch.nn.Linear(16, 8, bias=False)(x) for _ in range(3))
+    weights = attention(q, k, v)[1].detach()
+    away = (weights - 0.25).abs().max().item()
+    says("within {:.2f} of a quarter", math.ceil(100 * away) / 100)
+    assert (weights.argmax(-1) == torch.arange(4)).sum() == 1
+    says("first row as printed: {:.4f}.", sum(round(w, 4) for w in weights[0].tolist()))
+    low, high = weights.min(), weights.max()
+    text = (pages.BOOK / "scaling.md").read_text("utf-8")
+    assert f"lie between {low:.3f} and {high:.3f}" in text
+    assert f"colours run from {low:.2f} to {high:.2f}" in text
+
+
+def test_variances_of_an_initial_projection():
+    torch.manual_seed(0)
+    x = torch.randn(500, 64)
+    entries, scores = [], []
+    for _ in range(20):
+        q, k = (torch.nn.Linear(64, 64, bias=False)(x).detach() for _ in range(2))
+        entries.append(q.var())
+        scores.append((q @ k.T / 8)[~torch.eye(500, dtype=torch.bool)].var())
+    assert abs(sum(entries) / 20 - 1 / 3) < 0.02 and abs(sum(scores) / 20 - 1 / 9) < 0.01
+
+
+def test_softmax_as_competition():
+    says("$[2, 1, 0]$ become {:.3f}, {:.3f} and {:.3f};", *soft(2, 1, 0))
+    says("$[1.2, 0.1, 2]$ become {:.3f}, {:.3f} and {:.3f}.", *soft(1.2, 0.1, 2))
+    says("is indeed about {:,.0f}.", math.exp(16))
+    says("give {:.5f} to the first", soft(10, 0, 0, 0)[0])
+    a = torch.tensor([0.991, 0.009], dtype=torch.float64)
+    assert softmax_jacobian(a).abs().max() < 0.01  # a decided query
+    both = torch.tensor([0.5, 0.5])
+    assert softmax_jacobian(both).abs().max() == 0.25
+    assert 2.99 < entropy(softmax(torch.tensor([1.0, 1.0, 2.0]), 20.0)).exp() < 3
+    assert entropy(softmax(torch.tensor([1.0, 1.0, 2.0]), 0.05)).exp() < 1.00001
+
+
+def test_the_variance_argument():
+    torch.manual_seed(1)
+    q, k = torch.randn(2, 100_000, 64)
+    s = (q * k).sum(-1)
+    assert round(100 * (s.abs() < 16).float().mean().item()) in (95, 96)  # "about 95 of 100"
+    assert abs(s.std() - 8) < 0.1
+    says("is $3 d_k$: {} for $d_k = 64$, not {}.", 64 * (1 + 2), 64)
+    shifted = ((q + 1) * (k + 1)).sum(-1)
+    assert abs(shifted.var() - 192) < 3
+
+
+def test_overflow():
+    limit = torch.finfo(torch.float32).max
+    assert math.exp(88) < limit < math.exp(89)
+    says("ends near $3.4 \\cdot 10^{{38}}$, and")
+    assert f"{limit:.1e}" == "3.4e+38"
+    says("which ends at {:,.0f}, $e^{{12}}$", torch.finfo(torch.float16).max)
+    assert math.exp(11) < torch.finfo(torch.float16).max < math.exp(12)
+    assert torch.tensor(-1e9).half() == -math.inf
+
+
+def test_sparsemax_and_sigmoid():
+    for z, printed in (((2.0, 1.0, 0.0), "[1, 0, 0]"), ((1.2, 0.1, 2.0), "[0.1, 0, 0.9]")):
+        tau = 1.0 if z[0] == 2.0 else 1.1
+        weights = [max(x - tau, 0) for x in z]
+        assert math.isclose(sum(weights), 1)
+        assert ["0" if w == 0 else f"{w:g}" for w in map(lambda w: round(w, 9), weights)] == (
+            printed.strip("[]").split(", ")
+        )
+        says("into $" + printed + "$")
+    gates = torch.sigmoid(torch.tensor([2.0, 1.0, 0.0], dtype=torch.float64))
+    says("becomes $[{:.3f}, {:.3f}, {:.3f}]$ with sum {:.3f},", *gates, gates.sum())
+
+
+def test_the_cost():
+    d = 512
+    attention_work = lambda n: 4 * n * n * d  # noqa: E731
+    assert attention_work(2 * d) == 8 * 2 * d * d * d
+    assert attention_work(6 * d) == 24 * 6 * d * d * d
+    says("At 512 tokens, as many as the original model is wide, the quadratic part is {:.0f} % of "
+         "the rest.", 100 * attention_work(512) / (24 * 512 * d * d))  # fmt: skip
+    assert 10 < attention_work(32768) / (24 * 32768 * d * d) < 11
+    says("{:.0f} GiB per head and layer", 32768**2 * 2 / 2**30)
+    says("$d_v = 64$ takes {:.0f} MiB", 32768 * 64 * 2 / 2**20)
+    text = (pages.BOOK / "scaling.md").read_text("utf-8")
+    assert f"projections at {2 * d:,} tokens and everything else at {6 * d:,}." in text
+    n = 6 * 4096
+    says("$n = 2d = 8{{,}}192$ and $n = 6d = 24{{,}}576$.")
+    assert (2 * 4096, n) == (8192, 24576)
+    says("bytes are {:.0f} GiB for one layer", 32 * n * n * 2 / 2**30)
+    says("numbers, takes {:.0f} MiB.", n * 4096 * 2 / 2**20)
+
+
+def test_the_solutions_by_hand():
+    others = 2 * math.exp(1 / math.sqrt(2))
+    x = 0.01 * others / 0.99
+    says("$2 e^{{0.707}} = {:.3f}$. From", others)
+    says("$x = 0.01 \\cdot {:.3f} / 0.99 = {:.3f}$", others, x)
+    says("score is $\\ln x = {:.3f}$", math.log(x))
+    assert math.isclose(soft(math.log(x), 1 / math.sqrt(2), 1 / math.sqrt(2))[0], 0.01)
+    golden = (math.sqrt(5) - 1) / 2
+    temperature = -1 / math.log(golden)
+    says("= {:.3f}$, the golden section", golden)
+    says("$T = -1/\\ln {:.3f} = {:.3f}$", golden, temperature)
+    weights = soft(2, 1, 0, temperature=temperature)
+    says("the weights are {:.3f}, {:.3f} and {:.3f}. ```", *weights)
+
+
+def test_the_impossible_table():
+    a = torch.tensor([[0.3, 0.4, 0.3], [0.2, 0.5, 0.3], [0.4, 0.3, 0.3]], dtype=torch.float64)
+    v = torch.tensor([[1.0, 0.0, 0.5], [0.0, 1.0, 0.3], [1.0, 1.0, 0.2]], dtype=torch.float64)
+    says("A = \\begin{{bmatrix}} " + matrix(a, ".1f"))
+    says("V = \\begin{{bmatrix}} " + matrix(v, ".1f"))
+    bad = re.findall(r"and prints \$(.*?)\$, \$(.*?)\$ and \$(.*?)\$", pages.prose("scaling"))[0]
+    bad = torch.tensor([[float(x) for x in row.strip("[]").split(",")] for row in bad])
+    assert (bad[:, 0] > v[:, 0].max()).all()
+    mean = rows((bad[1:2] + bad[2:3]) / 2, 4)[0]
+    says("mean of the printed rows is $" + mean + "$")
+    torch.testing.assert_close(a[0], (a[1] + a[2]) / 2)
+    one, two, three = rows(a @ v, 2)
+    says("has the rows $" + one + "$, $" + two + "$ and $" + three + "$.")
+    h = entropy(a)
+    assert math.isclose(h[0], h[2])
+    says("entropy {:.3f} for both, {:.3f} for row 2", h[0], h[1])
+
+
+def test_what_the_explorers_are_said_to_show():
+    from attention.widgets import RootDk, StepByStep
+
+    long = StepByStep(k=[[0, 1], [1, 0], [6, 6]])
+    says("more than 95 % of the attention")
+    assert (long.weights[:, 2] > 0.95).all()
+    equal = StepByStep(k=[[1, 1]] * 3)
+    assert torch.allclose(equal.weights, torch.tensor(1 / 3, dtype=torch.float64))
+    assert torch.allclose(equal.out, torch.tensor([3.0, 4.0], dtype=torch.float64))
+    raw = [RootDk(n_keys=16).statistics(False, d)["spread"] for d in (4, 16, 64, 256, 1024)]
+    assert all(1.5 < b / a < 2.5 for a, b in zip(raw, raw[1:], strict=False))
+    assert all(0.7 < RootDk().statistics(True, d)["spread"] < 1.3 for d in (4, 64, 1024))
+    two = [RootDk(n_keys=2).statistics(scaled)["largest_jacobian"] for scaled in (False, True)]
+    assert two[1] > 5 * two[0]
+    many = [RootDk(n_keys=64).statistics(scaled) for scaled in (False, True)]
+    assert many[0]["largest_weight"] > 5 * many[1]["largest_weight"]
+    assert 0.6 < many[0]["largest_jacobian"] / many[1]["largest_jacobian"] < 1.6
+
+
+def test_how_long_it_takes_to_change_a_mind():
+    def steps(g):
+        count = 0
+        while g < 0:
+            p = 1 / (1 + math.exp(-g))
+            g, count = g + p * (1 - p) ** 2, count + 1
+        return count
+
+    raw, scaled = math.sqrt(128), math.sqrt(2)
+    says("$\\sqrt{{128}} = {:.2f}$", raw)
+    says("the scaled gap is {:.2f}, and simulation takes {} steps", scaled, steps(-scaled))
+    says("is about {:,} steps", int(round(math.exp(raw), -3)))
+    assert 0.9 < steps(-raw) / math.exp(raw) < 1.1

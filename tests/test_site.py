@@ -1,0 +1,154 @@
+"""The built book in a browser: offline, quiet, typeset, accessible, and its explorers alive.
+
+`make test` builds `_site` first; by hand, run `make book` before these.
+"""
+
+import re
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from site_browser import SITE, Visit, html
+
+pytestmark = pytest.mark.browser
+PAGES = sorted(p.relative_to(SITE).as_posix() for p in (SITE / "book").glob("*.html"))
+assert PAGES, "there is no built book in _site: run `make book`"
+
+
+EXPLORED = [page for page in PAGES if html(page).select("[data-explorer]")]
+
+
+@pytest.mark.parametrize("way", ["file", "http"])
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_asks_no_other_address_and_logs_no_error(chrome, address, page, way):
+    with Visit(chrome, address[way], page) as visit:
+        assert visit.complaints == []
+        outside = [u for u in visit.requests if not u.startswith((address[way], "data:", "blob:"))]
+        assert outside == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_maths_is_typeset_and_no_markup_is_left(page):
+    article = html(page).select_one("article")
+    formulas = article.select(".math")
+    for formula in formulas:
+        assert formula.select_one(".katex math"), f"not typeset: {formula.get_text()[:60]}"
+        assert not formula.select(".katex-error"), formula.get_text()[:60]
+    for code in article.select("pre, code, .katex, script"):
+        code.decompose()
+    text = article.get_text(" ")
+    assert not re.search(r"\\(frac|sqrt|begin|top|text)\b|\{[a-z:]+\}`|^:::|\$\S", text, re.M)
+
+
+@pytest.mark.parametrize("way", ["file", "http"])
+def test_the_temperature_slider_changes_the_weights(chrome, address, way):
+    with Visit(chrome, address[way], "book/scaling.html") as visit:
+        explorer = visit.page.locator("[data-explorer=temperature]").first
+        explorer.scroll_into_view_if_needed()
+        weights = explorer.locator(".weight")
+        before = weights.all_inner_texts()
+        slider = explorer.locator("input[type=range]").first
+        slider.focus()
+        visit.page.keyboard.press("Home")
+        cold = weights.all_inner_texts()
+        visit.page.keyboard.press("End")
+        hot = weights.all_inner_texts()
+        assert len({str(before), str(cold), str(hot)}) == 3
+        shares = [float(w) for w in hot if re.fullmatch(r"[\d.]+", w)]
+        assert max(shares) - min(shares) < 0.05, "at temperature 20 the weights are nearly even"
+        assert visit.complaints == []
+
+
+@pytest.mark.parametrize("page", EXPLORED)
+def test_without_scripts_a_still_picture_stands_in_each_explorers_place(chrome, address, page):
+    with Visit(chrome, address["file"], page, script=False) as visit:
+        places = visit.page.locator(".explorer-place")
+        assert places.count() == len(html(page).select("[data-explorer]"))
+        for place in places.all():
+            picture = place.locator("img")
+            picture.scroll_into_view_if_needed()
+            assert picture.evaluate("i => i.complete && i.naturalWidth > 200")
+            assert len(picture.get_attribute("alt")) > 40
+
+
+@pytest.mark.parametrize("page", EXPLORED)
+def test_every_explorer_answers_the_ends_of_each_slider(chrome, address, page):
+    with Visit(chrome, address["file"], page) as visit:
+        for explorer in visit.page.locator("[data-explorer]").all():
+            name = explorer.get_attribute("data-explorer")
+            sliders = explorer.locator("input[type=range]:visible")
+            assert explorer.locator("button, input, select").count(), f"{name} did not start"
+            for slider in sliders.all():
+                for key in ("End", "Home"):
+                    if slider.is_enabled():
+                        slider.focus()
+                        visit.page.keyboard.press(key)
+            text = explorer.inner_text()
+            assert not re.search(r"\b(NaN|Infinity|undefined|null)\b", text), f"{name}: {text}"
+            assert explorer.locator("[aria-live]").count(), f"{name} says nothing"
+        assert visit.complaints == []
+
+
+@pytest.mark.parametrize("width", [320, 360])
+@pytest.mark.parametrize("page", PAGES)
+def test_nothing_is_wider_than_a_phone(chrome, address, page, width):
+    with Visit(chrome, address["file"], page, width=width) as visit:
+        assert visit.page.evaluate("document.documentElement.scrollWidth") <= width
+        wide = visit.page.evaluate(
+            """() => [...document.querySelectorAll(".explorer *")]
+                 .filter(e => e.getBoundingClientRect().right > innerWidth + 1
+                              && !e.closest(".scroll")).map(e => e.outerHTML.slice(0, 80))"""
+        )
+        assert wide == []
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("page", PAGES)
+def test_axe_finds_no_violation(chrome, address, page, theme):
+    axe = (Path(__import__("axe_playwright_python").__file__).parent / "axe.min.js").read_text()
+    with Visit(chrome, address["file"], page, theme=theme) as visit:
+        visit.page.evaluate(axe)
+        found = visit.page.evaluate(
+            """async () => (await axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a",
+                 "wcag21aa", "wcag22aa"]})).violations.map(v =>
+                 v.id + ": " + v.nodes.slice(0, 4).map(n => n.html.slice(0, 160)).join(" | "))"""
+        )
+        assert found == []
+
+
+@pytest.mark.parametrize("page", [*PAGES, "404.html", "search.html"])
+def test_links_lead_somewhere(page):
+    soup = html(page)
+    for tag in soup.select("a[href], link[href], script[src], img[src]"):
+        link = tag.get("href") or tag.get("src")
+        parts = urlsplit(link)
+        if parts.scheme or link.startswith("data:"):
+            continue
+        path = parts.path.lstrip("/") if page == "404.html" else parts.path
+        target = (SITE / page).parent / unquote(path) if path else SITE / page
+        if target.is_dir():
+            target = target / "index.html"
+        assert target.exists(), f"{page} links to {link}"
+        if parts.fragment and target.suffix == ".html":
+            other = html(target.resolve().relative_to(SITE.resolve()).as_posix())
+            assert other.find(id=unquote(parts.fragment)), f"{page} links to {link}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_figure_says_what_it_shows(page):
+    for figure in html(page).select("article svg.figure-svg"):
+        assert len(figure.get("aria-label", "")) > 30, str(figure)[:200]
+    for image in html(page).select("article img"):
+        assert image.get("alt"), str(image)[:200]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_has_a_title_a_description_and_one_heading(page):
+    soup = html(page)
+    assert soup.title.text.strip()
+    assert soup.html["lang"] == "en"
+    assert len(soup.select("article h1")) == 1
+    assert soup.select_one('meta[property="og:title"]')
+    assert soup.select_one('link[rel="icon"], link[rel="shortcut icon"]')
+    description = soup.select_one('meta[name="description"], meta[property="og:description"]')
+    assert description and len(description["content"]) > 40
