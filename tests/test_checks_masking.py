@@ -303,6 +303,37 @@ def test_leak_accepts_another_way(capsys):
     assert capsys.readouterr().out.startswith("Right:")
 
 
+def test_an_answer_draws_the_same_numbers_at_every_run():
+    drawn = []
+
+    def finds_leak(layer, n, d):
+        drawn.append(torch.randn(n, d))
+        return False
+
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        state = torch.get_rng_state()
+        with pytest.raises(NotYet, match="you miss the leak"):
+            check.leak(finds_leak)
+        assert torch.equal(torch.get_rng_state(), state)  # the notebook's own draws go on
+    assert all(torch.equal(x, drawn[0]) for x in drawn)
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_leaks_are_large_enough_for_any_probe(seed):
+    def finds_leak(layer, n, d):
+        generator = torch.Generator().manual_seed(seed)
+        x = torch.randn(n, d, generator=generator)
+        for t in range(1, n):
+            y = x.clone()
+            y[t] += torch.randn(d, generator=generator)
+            if not torch.allclose(layer(y)[:t], layer(x)[:t], atol=1e-3):
+                return True
+        return False
+
+    check.leak(finds_leak)
+
+
 def detector(change, look):
     """Change the tokens of slice `change`, look at the outputs of slice `look`."""
 

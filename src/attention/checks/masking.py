@@ -246,9 +246,13 @@ def leak(function: Callable[..., Any]) -> None:
     n, d = 6, 4
     mixing = _random((d, d), seed=3)
 
+    def scores(x: Tensor) -> Tensor:  # bounded, so that no weight is too small to be noticed
+        bounded = torch.tanh(x)
+        return bounded @ mixing @ bounded.T / 2
+
     def by(mask: Tensor) -> Callable[[Tensor], Tensor]:
         def layer(x: Tensor) -> Tensor:
-            return _masked_softmax(x @ mixing @ x.T / 2, mask) @ x
+            return _masked_softmax(scores(x), mask) @ x
 
         return layer
 
@@ -260,7 +264,7 @@ def leak(function: Callable[..., Any]) -> None:
         return past | pair
 
     def too_late(x: Tensor) -> Tensor:
-        return (torch.softmax(x @ mixing @ x.T / 2, -1) * past) @ x
+        return (torch.softmax(scores(x), -1) * past) @ x
 
     def running_mean(x: Tensor) -> Tensor:
         return x.cumsum(0) / torch.arange(1, len(x) + 1)[:, None]
