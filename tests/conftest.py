@@ -27,6 +27,12 @@ def undo_print_options():
     torch.set_printoptions(profile="default")
 
 
+@pytest.fixture(autouse=True)
+def same_random_numbers():
+    """No test's numbers depend on which tests ran before it."""
+    torch.manual_seed(0)
+
+
 @pytest.fixture(scope="session")
 def chrome():
     path = browser.find()
