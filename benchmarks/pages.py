@@ -72,6 +72,9 @@ MOVE = """async (node) => {
   if (has("[type=range]")) { node.value = node.max; node.dispatchEvent(new Event("input")); }
   return times;
 }"""
+# The yardstick: the browser's own slider and its number, on a page that holds nothing else.
+BARE = """<!doctype html><input type="range" id="a"><output id="b"></output>
+<script>a.oninput = () => { b.textContent = a.value; };</script>"""
 # Each explorer is measured at its largest: all sliders at their upper ends.
 LARGEST = """(place) => place.querySelectorAll("input[type=range]").forEach((slider) => {
   slider.value = slider.max;
@@ -175,6 +178,18 @@ def interact_time() -> float:
     return statistics.median(times)
 
 
+def timed(session, control) -> list[tuple[float, ...]]:
+    """Milliseconds of each move until it is laid out, and until it is painted; a slower CPU."""
+    session.send("Emulation.setCPUThrottlingRate", {"rate": 4})
+    times = control.evaluate(MOVE)
+    session.send("Emulation.setCPUThrottlingRate", {"rate": 1})
+    return list(zip(*times, strict=True))
+
+
+def spread(times: tuple[float, ...]) -> str:
+    return f"{statistics.median(times):.1f} / {sorted(times)[int(0.95 * len(times))]:.1f}"
+
+
 def main() -> None:
     pages = sorted(p.relative_to(SITE).as_posix() for p in (SITE / "book").glob("*.html"))
     server, base = serve(SITE)
@@ -217,8 +232,18 @@ def main() -> None:
             print(f"| {path} | {time.monotonic() - start:.1f} |", flush=True)
             context.close()
 
-        print("\nFrom a move to its answer, ms, CPU 4 times slower: median / 95th percentile\n")
-        print("| explorer | control | laid out | painted |\n|---|---|---|---|")
+        print("\nFrom a move to its answer, ms, CPU 4 times slower: median / 95th percentile;")
+        print("the last column: the median beside that of a bare slider, alone on its page\n")
+        print("| explorer | control | laid out | painted | times a bare slider |")
+        print("|---|---|---|---|---|")
+        context = chrome.new_context(viewport={"width": 1280, "height": 800})
+        page = context.new_page()
+        page.set_content(BARE)
+        slider = page.query_selector("input")
+        assert slider
+        bare = timed(context.new_cdp_session(page), slider)
+        print(f"| none | a bare slider | {' | '.join(map(spread, bare))} | 1.0 |", flush=True)
+        context.close()
         for path in explored:
             context = chrome.new_context(viewport={"width": 1280, "height": 800})
             page = context.new_page()
@@ -228,21 +253,18 @@ def main() -> None:
                 explorer.scroll_into_view_if_needed()
                 name = explorer.get_attribute("data-explorer")
                 explorer.wait_for_selector(".explorer button")
+                page.wait_for_timeout(500)  # what loads late has loaded, and the page is settled
                 explorer.evaluate(LARGEST)
                 moved = explorer.query_selector_all("input[type=range], select, .handle")
                 # step by step has neither: its numbers and its steps
                 for control in moved or explorer.query_selector_all(".number, .steps button")[-9:]:
                     if not control.is_visible() or not control.is_enabled():
                         continue
-                    session.send("Emulation.setCPUThrottlingRate", {"rate": 4})
-                    times = control.evaluate(MOVE)
-                    session.send("Emulation.setCPUThrottlingRate", {"rate": 1})
-                    spans = [
-                        f"{statistics.median(span):.1f} / {sorted(span)[int(0.95 * len(span))]:.1f}"
-                        for span in zip(*times, strict=True)
-                    ]
+                    times = timed(session, control)
+                    ratio = statistics.median(times[1]) / statistics.median(bare[1])
                     label = " ".join(control.evaluate(NAME).split())[:40]
-                    print(f"| {name} | {label} | {' | '.join(spans)} |", flush=True)
+                    columns = " | ".join(map(spread, times))
+                    print(f"| {name} | {label} | {columns} | {ratio:.1f} |", flush=True)
             context.close()
         chrome.close()
         stock_server.shutdown()

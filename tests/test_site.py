@@ -152,3 +152,39 @@ def test_a_page_has_a_title_a_description_and_one_heading(page):
     assert soup.select_one('link[rel="icon"], link[rel="shortcut icon"]')
     description = soup.select_one('meta[name="description"], meta[property="og:description"]')
     assert description and len(description["content"]) > 40
+
+
+PLACES = "() => [...document.querySelectorAll('.bd-article :is(h2, h3)')].map(h => h.offsetTop)"
+SETTLED = ".bd-article.settled section.live"
+
+
+@pytest.mark.parametrize("width", [1200, 360])
+@pytest.mark.parametrize("page", EXPLORED)
+def test_leaving_out_what_is_far_away_moves_nothing(chrome, address, page, width):
+    """Blocks far from the window are not drawn, and every jump still lands where it should."""
+    with Visit(chrome, address["http"], page, width=width, reduced_motion="reduce") as visit:
+        visit.page.add_style_tag(content="html { scroll-behavior: auto !important }")
+        visit.page.wait_for_selector(SETTLED)
+        settled = visit.page.evaluate(PLACES)
+        visit.page.evaluate("document.querySelector('.bd-article').className = 'bd-article'")
+        assert visit.page.evaluate(PLACES) == pytest.approx(settled, abs=1)
+        visit.page.set_viewport_size({"width": width + 40, "height": 700})  # heights change
+        visit.page.wait_for_selector(SETTLED)
+        ids = visit.page.evaluate(
+            "[...document.querySelectorAll('.bd-article section > h2')].map(h => h.parentNode.id)"
+        )
+        for name in reversed(ids):
+            visit.page.evaluate("name => { location.hash = name; }", name)
+            visit.page.wait_for_timeout(100)
+            top, below = visit.page.evaluate(
+                "name => [document.getElementById(name).getBoundingClientRect().top, "
+                "document.documentElement.scrollHeight - innerHeight - scrollY]",
+                name,
+            )
+            assert below < 2 or 0 <= top < 100, f"{name} is at {top}"
+        drawn = "e => e.checkVisibility({contentVisibilityAuto: true})"
+        first = visit.page.locator(f"{SETTLED} > p").first
+        assert first.evaluate(drawn)
+        if page != "book/index.html":  # all of which is near
+            last = visit.page.locator(f"{SETTLED} > section:not(.live) p").last
+            assert not last.evaluate(drawn)

@@ -61,7 +61,24 @@
   }, { rootMargin: "400px" });
 
   for (const place of document.querySelectorAll("[data-explorer]")) {
+    for (let on = place; on && !on.matches(".bd-article"); on = on.parentElement) {
+      on.classList.add("live");
+    }
     if (place.dataset.weights) near.observe(place);
     else start(place);
   }
+
+  // Once all is in its place, the browser need not draw what is far from the window: each block of
+  // the page keeps the height that it had (book.css), until the page gets another width.
+  const article = document.querySelector(".bd-article");
+  let width = 0;
+  let timer = 0;
+  const settle = new ResizeObserver(() => {
+    if (article.clientWidth === width) return;
+    width = article.clientWidth;
+    article.classList.remove("settled");
+    clearTimeout(timer);
+    timer = setTimeout(() => article.classList.add("settled"), 300);
+  });
+  if (article) addEventListener("load", () => document.fonts.ready.then(() => settle.observe(article)));
 })();

@@ -190,8 +190,12 @@ function boxed(node, cleanups) {
     box.classList.add("told");
   });
   watcher.observe(node);
-  cleanups.push(() => watcher.disconnect());
-  return make("div", { class: "part" }, box);
+  const part = make("div", { class: "part" }, box);
+  const hider = new MutationObserver(() => { part.hidden = node.hidden; });
+  hider.observe(node, { attributeFilter: ["hidden"] });
+  cleanups.push(() => watcher.disconnect(), () => hider.disconnect());
+  part.hidden = node.hidden;
+  return part;
 }
 
 // The frame of an explorer: its box, its sentence, its state. `start(draw, names)` draws now and
@@ -280,38 +284,51 @@ export function slider({ label, min = 0, max, step = 1, log = false, values = nu
       if (top === highest) return;
       highest = top;
       bar.max = log ? (1000 * Math.log(top / min)) / Math.log(max / min) : top;
-      if (box) box.node.max = top;
+      if (box) box.field.max = top;
     },
     enable(on) {
       bar.disabled = !on;
-      if (box) box.node.disabled = !on;
+      if (box) box.field.disabled = !on;
     },
   };
 }
 
-// A number that may be typed; what is no number, or out of range, is not taken.
+// A number that may be typed; what is no number, or out of range, is not taken. While a slider
+// moves, the number is plain text over the field, which gets it once the hand rests or focus comes:
+// the browser draws a field's own text apart from everything around it.
 export function numberBox({ label, min = -1e6, max = 1e6, step = "any", digits = 3, onInput }) {
   let value = 0;
+  let timer = 0;
   const text = () => String(Number(value.toFixed(digits)));
   const read = () => {
-    const x = node.valueAsNumber;
-    const ok = Number.isFinite(x) && x >= min && x <= Number(node.max);
-    node.setAttribute("aria-invalid", String(!ok));
+    const x = field.valueAsNumber;
+    const ok = Number.isFinite(x) && x >= min && x <= Number(field.max);
+    field.setAttribute("aria-invalid", String(!ok));
     return ok ? (step === 1 ? Math.round(x) : x) : null;
   };
-  const node = make("input", { type: "number", class: "number", "aria-label": label, min, max, step,
+  const settle = () => {
+    clearTimeout(timer);
+    if (field.value === text()) return;
+    field.value = text();
+    field.removeAttribute("aria-invalid");
+  };
+  const field = make("input", { type: "number", class: "number", "aria-label": label, min, max, step,
     title: `${short(min)} to ${short(max)}`, on: {
       input: () => { const x = read(); if (x !== null && x !== value) onInput(x); },
-      change: () => { node.value = text(); node.removeAttribute("aria-invalid"); },
+      change: () => { field.value = text(); field.removeAttribute("aria-invalid"); },
+      focus: settle,
     } });
+  const shown = make("span", { class: "shown", "aria-hidden": "true" });
   return {
-    node,
+    node: make("span", { class: "typed" }, field, shown), field,
     set(x) {
-      if (x === value && node.value !== "") return;
+      if (x === value && field.value !== "") return;
       value = x;
-      if (node !== document.activeElement || node.valueAsNumber !== x) {
-        if (node.value !== text()) node.value = text();
-      }
+      write(shown, text());
+      clearTimeout(timer);
+      if (field.value === "") settle();
+      else if (field !== document.activeElement) timer = setTimeout(settle, 150);
+      else if (field.valueAsNumber !== x) settle();
     },
   };
 }
@@ -587,7 +604,8 @@ export function plane({ title, reach }) {
   const drawing = svg("svg", { viewBox: "0 0 100 100", "aria-hidden": "true" },
     svg("path", { class: "gridline", d: grid }),
     svg("path", { class: "axisline", d: "M50 0V100M0 50H100" }), under);
-  const area = make("div", { class: "plane" }, drawing);
+  const points = make("div", { class: "points" });
+  const area = make("div", { class: "plane" }, drawing, points);
   const node = make("div", {}, make("p", { class: "heading", text: title }), area);
   const added = [];
   const put = (element, parent = under) => {
@@ -617,10 +635,15 @@ export function plane({ title, reach }) {
       } };
     },
     point(kind) {
-      const element = put(make("span", { class: `spot ${kind}`, "aria-hidden": "true" }), area);
-      return { set(p, text) {
-        move(element, p);
-        attribute(element, "data-name", text);
+      const mark = put(svg("path", { class: `spot ${kind}` }));
+      const words = make("span", { class: "name" });
+      const element = put(make("span", { class: "at up", "aria-hidden": "true" }, words), points);
+      return { set([x, y], text) {
+        const [cx, cy] = [spot(x), 100 - spot(y)];
+        attribute(mark, "d", `M${[[cx - 3.5, cy], [cx, cy - 3.5], [cx + 3.5, cy], [cx, cy + 3.5]]
+          .map((corner) => corner.map((c) => c.toFixed(2)).join(" ")).join("L")}Z`);
+        move(element, [x, y]);
+        write(words, text);
       } };
     },
     handle({ name, colour, mark = "", onMove }) {
@@ -649,7 +672,7 @@ export function plane({ title, reach }) {
           },
           pointerup: () => { held = null; },
           pointercancel: () => { held = null; },
-        } }, mark, words), area);
+        } }, mark, words), points);
       return { set(p, text) {
         here = p;
         move(element, p);
@@ -712,10 +735,11 @@ export function raster({ label, across, down, describe, onPick }) {
   const canvas = make("canvas", { "aria-hidden": "true" });
   const area = make("div", { class: "raster", role: "grid", "aria-label": label });
   const line = make("div", { role: "row" });
+  const bands = make("div", { class: "bands" });
   const readout = make("p", { class: "readline", "aria-hidden": "true", text: "\u00a0" });
   const node = make("div", { class: "rasterbox" }, make("p", { class: "down", text: down }), area,
     make("p", { text: across }), readout);
-  area.append(canvas, line);
+  area.append(canvas, bands, line);
   let [rows, columns] = [1, 1];
   let at = [0, 0];
   let [pixels, values, colours] = [null, null, null];
@@ -739,7 +763,7 @@ export function raster({ label, across, down, describe, onPick }) {
   const cursor = (focus) => {
     at = [clamp(at[0], 0, rows - 1), clamp(at[1], 0, columns - 1)];
     const cell = make("span", { class: "cursor", role: "gridcell", tabindex: 0,
-      "aria-rowindex": at[0] + 1, "aria-colindex": at[1] + 1, text: describe(...at) });
+      "aria-rowindex": at[0] + 1, "aria-colindex": at[1] + 1, "aria-label": describe(...at) });
     box(cell, ...at);
     line.replaceChildren(cell);
     if (focus) {
@@ -775,7 +799,8 @@ export function raster({ label, across, down, describe, onPick }) {
     repaint: () => { colours = null; paint(); },
     set(table, n, d) { // table: n * d numbers in -1..1, row by row
       values = table;
-      if (n !== rows || d !== columns || !pixels) {
+      const resized = n !== rows || d !== columns || !pixels;
+      if (resized) {
         [rows, columns] = [n, d];
         canvas.width = d;
         canvas.height = n;
@@ -783,12 +808,13 @@ export function raster({ label, across, down, describe, onPick }) {
         attribute(area, "aria-rowcount", n);
         attribute(area, "aria-colcount", d);
       }
-      if (!line.contains(document.activeElement)) cursor(false);
+      if (resized || !line.firstChild) cursor(false);
+      else attribute(line.firstChild, "aria-label", describe(...at));
       paint();
     },
     mark(kind) {
       const element = make("i", { class: `band ${kind}` });
-      area.append(element);
+      bands.append(element);
       return { element, remove: () => element.remove(),
         set(...place) { element.hidden = place[0] < 0 || place[0] >= rows; box(element, ...place); } };
     },

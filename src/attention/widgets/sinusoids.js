@@ -62,19 +62,19 @@ function render({ model, el }) {
   let computed = "";
   let chosen = "";
   let parts = [];
-  function build(pairs) {
+  function build(n) {
     for (const part of parts) {
       part.wave.remove();
       part.mark.remove();
     }
-    parts = pairs.map((pair, i) => {
+    parts = range(n).map((i) => {
       const arc = svg("path", { class: "sweep", style: `--c:var(--c${i})` });
       const hand = svg("path", { class: "hand", style: `--c:var(--c${i})` });
       const later = svg("path", { class: "hand later", style: `--c:var(--c${i})` });
       const words = make("span");
       const mark = map.mark("tall");
       mark.element.style.setProperty("--c", `var(--c${i})`);
-      return { pair, arc, hand, later, words, mark, wave: waves.line(i, `dash${i}`),
+      return { arc, hand, later, words, mark, wave: waves.line(i, `dash${i}`),
         node: make("div", { class: "clock" }, svg("svg", { viewBox: "-1.1 -1.1 2.2 2.2",
           "aria-hidden": "true" }, svg("circle", { class: "face", r: 1,
           "vector-effect": "non-scaling-stroke", fill: "none" }), arc, later, hand),
@@ -109,15 +109,15 @@ function render({ model, el }) {
     }
     if (`${pairs} ${key}` !== chosen) {
       chosen = `${pairs} ${key}`;
-      build(pairs);
-      for (const part of parts) {
-        const speed = w[part.pair];
+      if (parts.length !== pairs.length) build(pairs.length);
+      parts.forEach((part, i) => {
+        const speed = w[pairs[i]];
         part.wave.set(range(253).map((x) => [x / 252, (Math.sin((x / 4) * speed) + 1) / 2]));
-        part.mark.set(0, 2 * part.pair, N, 2);
-      }
+        part.mark.set(0, 2 * pairs[i], N, 2);
+      });
     }
-    for (const part of parts) {
-      const speed = w[part.pair];
+    parts.forEach((part, i) => {
+      const speed = w[pairs[i]];
       const [from, to] = [p * speed, (p + delta) * speed];
       part.hand.setAttribute("d", `M0 0L${tip(from, 0.95)}`);
       part.later.setAttribute("d", `M0 0L${tip(to, 0.95)}`);
@@ -125,9 +125,9 @@ function render({ model, el }) {
       const large = turn % (2 * Math.PI) > Math.PI ? 1 : 0;
       part.arc.setAttribute("d", turn >= 2 * Math.PI ? "M-.5 0A.5 .5 0 1 1 .5 0A.5 .5 0 1 1-.5 0"
         : `M0 0L${tip(from, 0.5)}A.5 .5 0 ${large} ${delta > 0 ? 1 : 0} ${tip(to, 0.5)}Z`);
-      write(part.words, ` pair ${part.pair}: at ${degrees(from)}, Δ turns it by `
+      write(part.words, ` pair ${pairs[i]}: at ${degrees(from)}, Δ turns it by `
         + `${fmt((delta * speed * 180) / Math.PI, 1)}°; wavelength ${short((2 * Math.PI) / speed, 1)}`);
-    }
+    });
     width.set(d);
     base.set(b);
     place.set(p);

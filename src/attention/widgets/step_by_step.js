@@ -74,7 +74,7 @@ function render({ model, el }) {
         boxes[name][i][j].set(x);
         const used = step === 1 ? (name === "q" && i === row) || (name === "k" && i === column)
           : step === 4 && name === "v" && j === column;
-        boxes[name][i][j].node.classList.toggle("from", used);
+        boxes[name][i][j].field.classList.toggle("from", used);
       }));
     }
     tables.forEach((table, s) => {

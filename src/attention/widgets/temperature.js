@@ -97,7 +97,7 @@ function render({ model, el }) {
         row.drag.min = -reach;
         row.drag.max = reach;
         row.drag.setAttribute("aria-label", `score of ${label(i)}`);
-        row.box.node.setAttribute("aria-label", `score of ${label(i)}, typed`);
+        row.box.field.setAttribute("aria-label", `score of ${label(i)}, typed`);
         if (Number(row.drag.value) !== scores[i]) row.drag.value = scores[i];
         row.drag.setAttribute("aria-valuetext", short(scores[i]));
         row.box.set(scores[i]);
