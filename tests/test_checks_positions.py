@@ -10,25 +10,6 @@ from attention.checks import positions as check
 from attention.checks._base import NotYet
 
 
-def stub(*args):
-    raise NotImplementedError
-
-
-CHECKS = [check.sinusoids, check.shift, check.rotary_turn, check.alibi, check.relative_bias]
-
-
-@pytest.mark.parametrize("one", CHECKS)
-def test_the_stub_fails_with_its_own_sentence(one):
-    with pytest.raises(NotYet, match="still the stub"):
-        one(stub)
-
-
-@pytest.mark.parametrize("one", CHECKS)
-def test_a_constant_is_refused(one):
-    with pytest.raises(NotYet):
-        one(lambda *args: torch.zeros(1))
-
-
 def encode(p, column, d, base):
     angle = p / base ** (2 * (column // 2) / d)
     return math.sin(angle) if column % 2 == 0 else math.cos(angle)

@@ -12,6 +12,16 @@ from torch import Tensor
 from ..functional import attention
 from ._base import NotYet, call, close, diagnose, passed, want_tensor
 
+__all__ = [
+    "cache_bytes",
+    "count_parameters",
+    "grouped_attention",
+    "head_contributions",
+    "multi_head",
+    "other_weights",
+    "split_heads",
+]
+
 
 def _random(*shapes: tuple[int, ...], seed: int = 0) -> list[Tensor]:
     generator = torch.Generator().manual_seed(seed)

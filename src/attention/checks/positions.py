@@ -11,6 +11,8 @@ from torch import Tensor
 from ..positions import alibi_bias, alibi_slopes, rotary, shift_matrix, sinusoidal_encoding
 from ._base import NotYet, call, close, diagnose, passed, want_tensor
 
+__all__ = ["alibi", "relative_bias", "rotary_turn", "shift", "sinusoids"]
+
 
 def sinusoids(function: Callable[..., Tensor]) -> None:
     """Check `function(n, d_model, base)` against `sinusoidal_encoding`."""
