@@ -158,8 +158,9 @@ PLACES = "() => [...document.querySelectorAll('.bd-article :is(h2, h3)')].map(h 
 SETTLED = ".bd-article.settled section.live"
 
 
-@pytest.mark.parametrize("width", [1200, 360])
-@pytest.mark.parametrize("page", EXPLORED)
+@pytest.mark.parametrize(
+    ("page", "width"), [(page, (1200, 360)[i % 2]) for i, page in enumerate(EXPLORED)]
+)
 def test_leaving_out_what_is_far_away_moves_nothing(chrome, address, page, width):
     """Blocks far from the window are not drawn, and every jump still lands where it should."""
     with Visit(chrome, address["http"], page, width=width, reduced_motion="reduce") as visit:
