@@ -189,3 +189,20 @@ def test_leaving_out_what_is_far_away_moves_nothing(chrome, address, page, width
         if page != "book/index.html":  # all of which is near
             last = visit.page.locator(f"{SETTLED} > section:not(.live) p").last
             assert not last.evaluate(drawn)
+
+
+def test_a_jump_while_the_page_arrives_lands_where_it_should(chrome, address):
+    context = chrome.new_context(viewport={"width": 1200, "height": 900}, reduced_motion="reduce")
+    page = context.new_page()
+    page.add_init_script(
+        "addEventListener('DOMContentLoaded', () => {"
+        "  window.arrived = document.documentElement.className; location.hash = 'exercises'; });"
+    )
+    page.goto(f"{address['http']}/book/scaling.html")
+    page.wait_for_selector(SETTLED)
+    assert "arriving" in page.evaluate("arrived")
+    assert "arriving" not in page.evaluate("document.documentElement.className")
+    assert (
+        0 <= page.evaluate("document.getElementById('exercises').getBoundingClientRect().top") < 100
+    )
+    context.close()

@@ -21,6 +21,12 @@ from attention.widgets import _base
 from attention.widgets._base import has_weights
 
 HOST = Path(__file__).with_name("host.js")
+# Before the page is laid out: opened at its top, it may leave out what is out of sight (host.js).
+# A jump, a reload or a way back needs every height; so does a browser that cannot hold its place.
+ARRIVE = """if (!location.hash && CSS.supports("overflow-anchor", "auto")
+    && performance.getEntriesByType("navigation")[0]?.type === "navigate") {
+  document.documentElement.classList.add("arriving");
+}"""
 
 
 def _weights_file(name: str) -> str:
@@ -109,6 +115,7 @@ def _page_scripts(app, pagename, templatename, context, doctree):
     if names:
         for name in ["shared", *names, "host"]:
             app.add_js_file(f"explorers/{name}.js", loading_method="defer")
+        app.add_js_file(None, body=ARRIVE)
         app.add_css_file("explorers/explorer.css")
 
 

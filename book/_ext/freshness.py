@@ -3,6 +3,7 @@
 Jupyter Book's execution cache looks at a chapter's own cells only; after an edit under src/ it
 would show yesterday's numbers. Here a digest of the package is kept beside the cache: when it
 differs, the cache is emptied and, being a configuration value, makes Sphinx read every page anew.
+So does an edit of these extensions, which execute nothing.
 """
 
 import hashlib
@@ -23,6 +24,7 @@ def package_digest(root: Path = PACKAGE) -> str:
 
 def _set_digest(app, config):
     config.attention_digest = package_digest()
+    config.extensions_digest = package_digest(Path(__file__).parent)
 
 
 def _drop_stale_cache(app):
@@ -36,6 +38,7 @@ def _drop_stale_cache(app):
 
 def setup(app):
     app.add_config_value("attention_digest", "", "env")
+    app.add_config_value("extensions_digest", "", "env")
     app.connect("config-inited", _set_digest)
     app.connect("builder-inited", _drop_stale_cache, priority=100)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

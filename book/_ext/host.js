@@ -80,5 +80,22 @@
     clearTimeout(timer);
     timer = setTimeout(() => article.classList.add("settled"), 300);
   });
-  if (article) addEventListener("load", () => document.fonts.ready.then(() => settle.observe(article)));
+
+  // A page that is opened at its top (see explorers.py) lays out what is in sight, so that its first
+  // explorer answers early, and the other blocks a few at a time while nobody needs the machine.
+  const root = document.documentElement;
+  const whenIdle = window.requestIdleCallback ?? ((f) => setTimeout(f, 50));
+  const waiting = [...document.querySelectorAll(".bd-article section > :not(section, .live)")];
+  function layOut() {
+    for (const block of waiting.splice(0, 20)) block.classList.add("laid");
+    if (waiting.length && root.classList.contains("arriving")) return void whenIdle(layOut);
+    root.classList.remove("arriving");
+    if (article) settle.observe(article);
+  }
+  addEventListener("hashchange", () => { // a jump needs the true heights of all that it passes
+    if (!root.classList.contains("arriving")) return;
+    root.classList.remove("arriving");
+    document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();
+  });
+  addEventListener("load", () => document.fonts.ready.then(() => whenIdle(layOut)));
 })();
