@@ -159,7 +159,8 @@ SETTLED = ".bd-article.settled section.live"
 
 
 @pytest.mark.parametrize(
-    ("page", "width"), [(page, (1200, 360)[i % 2]) for i, page in enumerate(EXPLORED)]
+    ("page", "width"),
+    [("book/index.html", 360), ("book/masking.html", 1200), ("book/scaling.html", 360)],
 )
 def test_leaving_out_what_is_far_away_moves_nothing(chrome, address, page, width):
     """Blocks far from the window are not drawn, and every jump still lands where it should."""
