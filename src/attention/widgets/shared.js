@@ -808,7 +808,7 @@ export function raster({ label, across, down, describe, onPick }) {
         attribute(area, "aria-rowcount", n);
         attribute(area, "aria-colcount", d);
       }
-      if (resized || !line.firstChild) cursor(false);
+      if (resized || !line.firstChild) cursor(line.contains(document.activeElement));
       else attribute(line.firstChild, "aria-label", describe(...at));
       paint();
     },
