@@ -1,5 +1,6 @@
 """What the tests of the built book in a browser share; the browser itself is in conftest.py."""
 
+import functools
 from pathlib import Path
 
 from bs4 import BeautifulSoup
@@ -7,7 +8,9 @@ from bs4 import BeautifulSoup
 SITE = Path(__file__).parents[1] / "_site"
 
 
+@functools.cache
 def html(page: str) -> BeautifulSoup:
+    """A page of the built book, read once: to be looked at, not changed."""
     return BeautifulSoup((SITE / page).read_text("utf-8"), "html.parser")
 
 
@@ -37,6 +40,8 @@ class Visit:
     def wake(self):
         """Scroll to the explorers that fetch a trained model when they come near, and back."""
         places = self.page.locator("[data-weights]").all()
+        if places:  # while the page still lays itself out, what is scrolled to may be pushed away
+            self.page.wait_for_function("!document.documentElement.matches('.arriving')")
         for place in places:
             place.scroll_into_view_if_needed()
             place.locator(".explorer").wait_for()

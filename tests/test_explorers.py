@@ -3,6 +3,8 @@
 `make test` builds `_site` first; by hand, run `make book` before these.
 """
 
+import copy
+
 import pytest
 from site_browser import SITE, Visit, html
 
@@ -286,7 +288,7 @@ def test_two_views_of_one_model_agree(chrome, tmp_path):
     body = []
     for page, name in PLACES:
         if FIRST[name] == page:
-            place = html(page).select_one(f"[data-explorer={name}]")
+            place = copy.copy(html(page).select_one(f"[data-explorer={name}]"))
             for still in place.select("img"):
                 still.decompose()  # its address is relative to the page it was taken from
             body += [str(place), str(place)]
