@@ -3,6 +3,7 @@
 import inspect
 import math
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -141,6 +142,9 @@ for name, make in (("sinusoidal_encoding", lambda d=4, base=9.0: A.sinusoidal_en
             lambda make=make: make(base=1.0))  # fmt: skip
     refuses(name, "base", ValueError, "nan", lambda make=make: make(base=math.nan))
 refuses("sinusoidal_encoding", "n", ValueError, "0", lambda: A.sinusoidal_encoding(0, 4))
+refuses(
+    "sinusoidal_encoding", "start", ValueError, "-1", lambda: A.sinusoidal_encoding(3, 4, start=-1)
+)
 refuses("shift_matrix", "delta", ValueError, "inf", lambda: A.shift_matrix(math.inf, 4))
 refuses("LearnedPositions", "max_len", ValueError, "0", lambda: A.LearnedPositions(0, 4))
 refuses("LearnedPositions", "d_model", ValueError, "0", lambda: A.LearnedPositions(4, 0))
@@ -354,3 +358,9 @@ def test_no_argument_of_a_function_is_forgotten():
             wanted = set(inspect.signature(getattr(A, name)).parameters) - free
             missing = {argument for argument in wanted if (name, argument) not in tried}
             assert not missing, f"{name}: no case for {missing}"
+
+
+def test_numbers_of_numpy_will_do():
+    assert torch.equal(A.causal_mask(np.int64(3)), A.causal_mask(3))
+    x = torch.randn(4)
+    assert torch.equal(A.softmax(x, np.float32(2)), A.softmax(x, 2.0))

@@ -124,3 +124,15 @@ def test_translation_pairs_put_the_adjective_behind_the_noun():
             if FRENCH[word] in adjectives:  # black cat -> chat noir
                 assert (FRENCH[e[i + 1]], FRENCH[word]) in zip(f, f[1:], strict=False)
     assert lengths == {5, 6, 7}
+
+
+def test_special_words_keep_their_numbers():
+    vocabulary = Vocabulary("the <end> <pad>".split())
+    assert (vocabulary["<pad>"], vocabulary["<end>"], len(vocabulary)) == (0, 2, 4)
+    assert vocabulary.decode(vocabulary.encode("the <end> the")) == "the"
+    assert vocabulary.encode_batch([""], start=False, end=False).dtype == torch.int64
+
+
+def test_too_small_a_share_for_the_test_is_refused():
+    with pytest.raises(ValueError, match="held_out must keep one of the 100 pairs; got 0.001"):
+        pronoun_task(held_out=0.001)

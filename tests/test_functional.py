@@ -267,3 +267,32 @@ def test_no_step_of_the_backward_pass_through_an_empty_row_is_nan(fused):
     with torch.autograd.set_detect_anomaly(True):  # raises where a gradient is NaN in between
         out = fused_attention(q, k, v, mask) if fused else attention(q, k, v, mask)[0]
         out.sum().backward()
+
+
+def test_a_bias_of_minus_infinity_forbids_as_a_mask_does():
+    q, k, v = torch.randn(3, 2, 3, 4)
+    bias = torch.tensor([[-math.inf] * 3, [0.5, -math.inf, 0.0], [1.0, 2.0, 3.0]])
+    mask = torch.tensor([[True] * 3, [False, True, True], [True, False, True]])
+    for given in (None, mask):
+        q.requires_grad_().grad = None
+        out, weights = attention(q, k, v, given, bias=bias)
+        may = (bias > -math.inf) & (mask if given is not None else True)
+        wanted, _ = attention(q, k, v, may, bias=bias.masked_fill(bias < 0, 0.0))
+        assert torch.equal(out, wanted)
+        assert (weights.sum(-1)[:, 0] == 0).all() and (out[:, 0] == 0).all()
+        assert torch.allclose(fused_attention(q, k, v, given, bias=bias), out, atol=1e-6)
+        out.sum().backward()
+        assert q.grad.isfinite().all()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_graph_without_breaks_gives_the_same():
+    q, k, v = torch.randn(3, 2, 3, 4)
+    mask = torch.tensor([[False] * 3, [True, False, True], [True] * 3])
+    bias = torch.randn(3, 3).masked_fill(torch.eye(3).bool(), -math.inf)
+    for function in (attention, fused_attention):
+        compiled = torch.compile(function, backend="eager", fullgraph=True)
+        for options in ({}, {"mask": mask}, {"mask": mask, "bias": bias}):
+            torch.testing.assert_close(
+                compiled(q, k, v, **options), function(q, k, v, **options), rtol=0, atol=1e-6
+            )

@@ -10,7 +10,9 @@ from attention import (
     Embedding,
     Encoder,
     EncoderDecoder,
+    KVCache,
     LanguageModel,
+    MultiHeadAttention,
     alibi_bias,
     next_token_probabilities,
     padding_mask,
@@ -201,3 +203,46 @@ def test_next_token_probabilities():
     assert batch.tolist() == [[1, 0, 0, 0], [0, 0, 0, 1]]
     ties = next_token_probabilities(torch.zeros(4), top_k=1)
     assert ties.tolist() == [1, 0, 0, 0]  # the first of equals, not all of them
+
+
+def test_caches_that_would_give_wrong_logits_are_refused():
+    ids = torch.tensor([[1, 2, 3]])
+    model = LanguageModel(10, 8, 2, 2)
+    with pytest.raises(ValueError, match="a different one for each layer"):
+        model(ids, caches=[KVCache()] * 2)
+    with pytest.raises(ValueError, match="caches need a causal model"):
+        Encoder(10, 8, 2, 2)(ids, caches=[KVCache(), KVCache()])
+
+
+def test_a_generation_that_fails_leaves_the_mode_alone():
+    model = LanguageModel(10, 8, 2, 1, positions="learned", max_len=4).train()
+    with pytest.raises(ValueError, match="max_len"):
+        model.generate(torch.tensor([[1, 2]]), steps=5)
+    assert model.training
+    both = EncoderDecoder(10, 8, 2, 1, positions="learned", max_len=4).train()
+    with pytest.raises(ValueError, match="max_len"):
+        both.generate(torch.tensor([[1, 2]]), steps=5, start=1)
+    assert both.training
+
+
+def test_a_late_token_knows_its_place_without_the_ones_before():
+    whole = sinusoidal_encoding(40, 8)
+    assert torch.equal(sinusoidal_encoding(3, 8, start=37), whole[37:])
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_language_model_is_one_graph():
+    model, ids = LanguageModel(10, 8, 2, 1).eval(), torch.tensor([[1, 2, 3]])
+    compiled = torch.compile(model, backend="eager", fullgraph=True)
+    torch.testing.assert_close(compiled(ids), model(ids), rtol=0, atol=1e-6)
+
+
+def test_autocast_may_choose_the_types():
+    layer, x = MultiHeadAttention(8, 2), torch.randn(1, 3, 8)
+    wanted = layer(layer(x)[0])[0]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        first = layer(x)[0]
+        assert first.dtype == torch.bfloat16
+        assert torch.allclose(layer(first)[0].float(), wanted, atol=0.05)
+    with pytest.raises(ValueError, match="as the weights are"):
+        layer(first)

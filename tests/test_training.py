@@ -1,5 +1,6 @@
 """The training loop, and the experiments that the chapters build on it."""
 
+import collections
 import math
 
 import pytest
@@ -265,3 +266,34 @@ def test_translation_moves_the_adjective_behind_the_noun():
     written = model.generate(source[2800:], 9, start=vocabulary.start, source_mask=mask)
     right = [vocabulary.decode(w) == f for w, f in zip(written, french[2800:], strict=True)]
     assert sum(right) >= 190
+
+
+def test_a_gradient_that_is_not_finite_stops_before_it_reaches_the_weights():
+    model = nn.Linear(1, 1)
+    before = model.weight.clone()
+
+    def loss(model, x):  # 0 at x = 0, where the root has no slope
+        return (model.weight * 0).sqrt().sum() + model(x).sum() * 0
+
+    with pytest.raises(FloatingPointError, match="gradient's norm is nan at step 1 of 1"):
+        train(model, [torch.ones(1, 1)], loss, steps=1, progress=False)
+    assert torch.equal(model.weight, before)
+
+
+def test_a_named_tuple_stays_one():
+    Batch = collections.namedtuple("Batch", "x y")
+    seen = []
+
+    def loss(model, batch):
+        seen.append(type(batch))
+        return (model(batch.x) - batch.y).square().mean()
+
+    batch = Batch(torch.ones(2, 1), torch.zeros(2, 1))
+    train(nn.Linear(1, 1), [batch], loss, steps=1, progress=False)
+    assert seen == [Batch]
+
+
+def test_ids_of_32_bits_will_do():
+    ids = torch.tensor([[0, 1, 2]], dtype=torch.int32)
+    even = lambda ids: torch.zeros(*ids.shape, 4)  # noqa: E731
+    assert math.isclose(next_token_loss(even, ids), math.log(4), rel_tol=1e-6)

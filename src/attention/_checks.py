@@ -1,6 +1,7 @@
 """Refusals, as sentences: which argument, what was wanted, what came. Nothing is computed here."""
 
 import math
+import numbers
 from typing import Any
 
 import torch
@@ -8,15 +9,15 @@ from torch import Tensor
 
 
 def count(name: str, value: int, least: int = 1) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be an integer; got {value!r}")
     if value < least:
         raise ValueError(f"{name} must be at least {least}; got {value}")
-    return value
+    return int(value)
 
 
 def number(name: str, value: float, above: float = -math.inf) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a number; got {value!r}")
     if not math.isfinite(value):
         raise ValueError(f"{name} must be finite; got {value}")
@@ -84,11 +85,19 @@ def fits(name: str, x: Tensor, full: tuple[int, ...], like: Tensor) -> None:
 
 
 def same_place(name: str, x: Tensor, weight: Tensor) -> None:
-    if x.dtype != weight.dtype or x.device != weight.device:
+    if x.device != weight.device or x.dtype != weight.dtype and not autocast(x.device.type):
         raise ValueError(
             f"{name} must be {weight.dtype} on {weight.device}, as the weights are; "
             f"got {x.dtype} on {x.device}"
         )
+
+
+def autocast(device_type: str) -> bool:
+    """Whether operations choose their own types there."""
+    try:
+        return torch.is_autocast_enabled(device_type)
+    except TypeError:  # before torch 2.4
+        return torch.is_autocast_enabled()
 
 
 def query_key_value(q, k, v, mask_, bias, scale, dropout) -> None:

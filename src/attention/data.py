@@ -72,8 +72,9 @@ class PronounTask:
 
         options go to the model's forward, such as head_mask.
         """
-        guess = model(self.test_ids, **options)[:, self.it].argmax(-1)
-        return (guess == self.test_referents).double().mean().item()
+        where = next(model.parameters()).device
+        guess = model(self.test_ids.to(where), **options)[:, self.it].argmax(-1)
+        return (guess.cpu() == self.test_referents).double().mean().item()
 
 
 def pronoun_task(held_out: float = 0.2, seed: int = 0) -> PronounTask:
@@ -95,6 +96,8 @@ def pronoun_task(held_out: float = 0.2, seed: int = 0) -> PronounTask:
     pairs = list(itertools.product(ANIMALS, PLACES))
     order = torch.randperm(len(pairs) - 1, generator=torch.Generator().manual_seed(seed)) + 1
     kept = {pairs[i] for i in order[: round(held_out * len(pairs))].tolist()}
+    if not kept:
+        raise ValueError(f"held_out must keep one of the {len(pairs)} pairs; got {held_out}")
     rows: dict[bool, list[Tensor]] = {False: [], True: []}
     referents: dict[bool, list[int]] = {False: [], True: []}
     for (animal, place), verb in itertools.product(pairs, VERBS):

@@ -2,6 +2,7 @@
 
 import math
 
+import torch
 from torch import Tensor, nn
 
 from . import _checks as check
@@ -58,7 +59,7 @@ class Embedding(nn.Module):
         x = self.tokens(ids) * self.factor
         n, d_model = x.shape[-2:]
         if self.positions == "sinusoidal":
-            x = x + sinusoidal_encoding(start + n, d_model)[start:].to(x)
+            x = x + sinusoidal_encoding(n, d_model, start=start).to(x)
         elif self.learned is not None:
             x = x + self.learned(n, start)
         return self.dropout(x)
@@ -82,6 +83,8 @@ class Embedding(nn.Module):
         table = self.tokens.weight
         if ids.device != table.device:
             raise ValueError(f"{name} must be on {table.device}, as the model is; got {ids.device}")
+        if torch.compiler.is_compiling():  # numbers cannot be looked at while a graph is made
+            return
         low, high = int(ids.min()), int(ids.max())
         if low < 0 or high >= len(table):
             raise ValueError(f"{name} must be from 0 to {len(table) - 1}; got {low} to {high}")

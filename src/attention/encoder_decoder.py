@@ -103,12 +103,14 @@ class EncoderDecoder(nn.Module):
             raise ValueError(f"start must be a token from 0 to {last}; got {start}")
         was_training = self.training
         self.eval()
-        memory, _ = self._encode(source, source_mask, {}, False)
-        target = torch.full_like(source[:, :1], start)
-        for _ in range(steps):
-            logits, _, _ = self._decode(target, memory, source_mask, {}, False)
-            target = torch.cat([target, logits[:, -1:].argmax(-1)], dim=1)
-        self.train(was_training)
+        try:
+            memory, _ = self._encode(source, source_mask, {}, False)
+            target = torch.full_like(source[:, :1], start)
+            for _ in range(steps):
+                logits, _, _ = self._decode(target, memory, source_mask, {}, False)
+                target = torch.cat([target, logits[:, -1:].argmax(-1)], dim=1)
+        finally:
+            self.train(was_training)
         return target
 
     def _encode(self, source, mask, head_mask, need_weights) -> tuple[Tensor, list]:

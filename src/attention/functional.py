@@ -46,7 +46,7 @@ def attention(
 
     q (..., n_q, d_k), k (..., n_k, d_k), v (..., n_k, d_v); mask bool,
     broadcastable to (..., n_q, n_k), True = may attend; bias float, added
-    to the scores, broadcastable likewise; scale 1/sqrt(d_k) unless given;
+    to the scores, broadcastable likewise (-inf forbids); scale 1/sqrt(d_k) unless given;
     dropout, the share of weights dropped in training. Returns out
     (..., n_q, d_v) and weights (..., n_q, n_k); a row with nothing to
     attend to gives zeros. TypeError or ValueError if types, shapes or
@@ -60,6 +60,7 @@ def attention(
     scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
     scores = (q * scale) @ k.transpose(-2, -1)  # (..., n_q, n_k)
     if bias is not None:
+        mask, bias = _forbid(mask, bias)
         scores = scores + bias.to(scores.dtype)
     if mask is None:
         weights = torch.softmax(scores, dim=-1)
@@ -111,6 +112,8 @@ def fused_attention(
             mask = past if mask is None else mask & past
         is_causal = False
     empty = None
+    if bias is not None:
+        mask, bias = _forbid(mask, bias)
     if mask is not None:
         mask, empty = _open_empty_rows(mask)
     if bias is not None:
@@ -188,7 +191,17 @@ def _open_empty_rows(mask: Tensor) -> tuple[Tensor, Tensor | None]:
     Their softmax is then finite, and so is its gradient; the caller zeroes the result.
     """
     empty = ~mask.any(-1, keepdim=True)  # (..., n_q, 1)
-    return (mask | empty, empty) if bool(empty.any()) else (mask, None)
+    if not torch.compiler.is_compiling() and not bool(empty.any()):
+        return mask, None
+    return mask | empty, empty
+
+
+def _forbid(mask: Tensor | None, bias: Tensor) -> tuple[Tensor | None, Tensor]:
+    """Move a bias of -inf, which forbids as a mask does, into the mask; add 0 in its place."""
+    may = bias != -math.inf
+    if not torch.compiler.is_compiling() and bool(may.all()):
+        return mask, bias
+    return may if mask is None else mask & may, bias.masked_fill(~may, 0.0)
 
 
 def _fused_any_shape(q, k, v, mask, dropout, is_causal, scale) -> Tensor:

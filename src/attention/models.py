@@ -77,6 +77,10 @@ class Encoder(nn.Module):
         heads = check.head_mask(head_mask, len(self.layers), self.embedding.num_heads)
         if caches is not None and len(caches) != len(self.layers):
             raise ValueError(f"caches must be one per layer, {len(self.layers)}; got {len(caches)}")
+        if caches is not None and len({id(cache) for cache in caches}) < len(caches):
+            raise ValueError("caches must be a different one for each layer; one came twice")
+        if caches is not None and not self.is_causal:
+            raise ValueError("caches need a causal model; in this one the past sees the future")
         past = len(caches[0]) if caches else 0
         x = self.embedding(ids, past)  # (B, n, d_model)
         bias = self.embedding.bias(ids.shape[1], past + ids.shape[1])
@@ -126,12 +130,14 @@ class LanguageModel(Encoder):
         was_training = self.training
         self.eval()
         caches = [KVCache() for _ in self.layers] if self.is_causal else None
+        where = "cpu" if generator is None else generator.device
         new = ids
-        for _ in range(steps):
-            logits = self(ids if caches is None else new, caches=caches)[:, -1]  # (B, vocab_size)
-            probabilities = next_token_probabilities(logits, temperature, top_k, top_p)
-            where = "cpu" if generator is None else generator.device
-            new = torch.multinomial(probabilities.to(where), 1, generator=generator).to(ids)
-            ids = torch.cat([ids, new], dim=1)
-        self.train(was_training)
+        try:
+            for _ in range(steps):
+                logits = self(ids if caches is None else new, caches=caches)
+                p = next_token_probabilities(logits[:, -1], temperature, top_k, top_p)
+                new = torch.multinomial(p.to(where), 1, generator=generator).to(ids)  # (B, 1)
+                ids = torch.cat([ids, new], dim=1)
+        finally:
+            self.train(was_training)
         return ids

@@ -135,7 +135,7 @@ def curves(
     ax = ax or plt.subplots()[1]
     dashes = ["-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1))]
     for i, (name, y) in enumerate(series.items()):
-        ax.plot(x, y, label=name, linestyle=dashes[i % len(dashes)])
+        ax.plot(_numbers(x), _numbers(y), label=name, linestyle=dashes[i % len(dashes)])
     if "x" in log:
         ax.set_xscale("log")
     if "y" in log:
@@ -146,6 +146,11 @@ def curves(
     if len(series) > 1:
         ax.legend()
     return ax
+
+
+def _numbers(x: Sequence[float] | Tensor):
+    """What Matplotlib takes: a tensor, wherever it is and whatever its type, becomes an array."""
+    return x.detach().cpu().double().numpy() if isinstance(x, Tensor) else x
 
 
 def canvas(width: float, height: float) -> Axes:

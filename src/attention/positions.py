@@ -8,18 +8,20 @@ from torch import Tensor, nn
 from . import _checks as check
 
 
-def sinusoidal_encoding(n: int, d_model: int, base: float = 10000.0) -> Tensor:
+def sinusoidal_encoding(n: int, d_model: int, base: float = 10000.0, *, start: int = 0) -> Tensor:
     """Give each position a row of sines and cosines, from fast to slow.
 
-    Returns (n, d_model): column 2l holds sin(p / base^(2l/d_model)), column 2l + 1 the cosine.
-    ValueError if n < 1, d_model is not even and positive, or base <= 1. Vaswani et al. 2017,
+    Returns (n, d_model), the rows of positions start to start + n - 1: column 2l holds
+    sin(p / base^(2l/d_model)), column 2l + 1 the cosine. ValueError if n < 1, start < 0, d_model
+    is not even and positive, or base <= 1. Vaswani et al. 2017,
     section 3.5.
 
     >>> sinusoidal_encoding(1, 4)
     tensor([[0., 1., 0., 1.]])
     """
     check.count("n", n)
-    position = torch.arange(n, dtype=torch.float64)
+    check.count("start", start, least=0)
+    position = torch.arange(start, start + n, dtype=torch.float64)
     angle = position[:, None] * _frequencies(d_model, base, "d_model")  # (n, d_model / 2)
     return torch.stack([angle.sin(), angle.cos()], -1).flatten(-2).to(torch.get_default_dtype())
 

@@ -42,9 +42,9 @@ def train(
     tensor, or a tuple, list or dict of them) move to the model's device. lr: the learning rate
     after `warmup` steps of linear rise, from where it falls like 1/sqrt(step); constant if warmup
     is 0. clip: the longest gradient allowed, None for any. seed: for dropout; the caller's random
-    state is left alone. The model ends in eval mode. ValueError if an argument makes no sense or
-    the batches run out; FloatingPointError as soon as the loss is not finite. Vaswani et al. 2017,
-    section 5.3.
+    state is left alone (on the CPU and CUDA). The model ends in eval mode. ValueError if an
+    argument makes no sense or the batches run out; FloatingPointError as soon as the loss or its
+    gradient is not finite. Vaswani et al. 2017, section 5.3.
 
     >>> model = nn.Linear(1, 1)
     >>> history = train(model, [torch.ones(4, 1)], lambda m, x: (m(x) - 3).square().mean(),
@@ -66,7 +66,7 @@ def train(
     optimizer = torch.optim.Adam(parameters, lr=lr, betas=(0.9, 0.98))
     history = History()
     with torch.random.fork_rng([where] if where.type == "cuda" else []):
-        torch.manual_seed(seed)
+        _seed(where, seed)
         stream = _endless(batches)
         model.train()
         for step in (bar := tqdm(range(1, steps + 1), disable=not progress)):
@@ -78,14 +78,16 @@ def train(
                 came = check.shape(loss) if isinstance(loss, Tensor) else check.kind(loss)
                 raise TypeError(f"loss_fn must return a tensor with a single number; got {came}")
             value = float(loss.detach())
-            if not math.isfinite(value):
-                raise FloatingPointError(
-                    f"the loss is {value} at step {step} of {steps}: try an lr smaller than {lr}, "
-                    f"a longer warm-up than {warmup} steps, or look for a division by zero"
-                )
             optimizer.zero_grad()
             loss.backward()
             norm = nn.utils.clip_grad_norm_(parameters, math.inf if clip is None else clip)
+            for what, size in (("loss", value), ("gradient's norm", float(norm))):
+                if not math.isfinite(size):
+                    raise FloatingPointError(
+                        f"the {what} is {size} at step {step} of {steps}: try an lr smaller than "
+                        f"{lr}, a longer warm-up than {warmup} steps, or look for a division by "
+                        "zero"
+                    )
             optimizer.step()
             history.loss.append(value)
             history.lr.append(rate)
@@ -101,7 +103,7 @@ def next_token_loss(
     """Ask the model at every place for the token after it; return the mean cross-entropy, in nats.
 
     ids (B, n + 1); places whose next token is `pad` do not count. Returns a scalar.
-    ValueError if there is no next token. Radford et al. 2018, eq. 1.
+    ValueError if there is no next token; NaN if all of them are `pad`. Radford et al. 2018, eq. 1.
 
     >>> always_even = lambda ids: torch.zeros(*ids.shape, 4)
     >>> next_token_loss(always_even, torch.tensor([[0, 1, 2]]))
@@ -110,7 +112,7 @@ def next_token_loss(
     _check_ids("ids", ids)
     logits = model(ids[:, :-1])  # (B, n, vocab_size)
     ignore = -100 if pad is None else pad
-    return F.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten(), ignore_index=ignore)
+    return F.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten().long(), ignore_index=ignore)
 
 
 def translation_loss(
@@ -138,6 +140,16 @@ def _check_ids(name: str, ids: Tensor) -> None:
         raise ValueError(f"{name} must be (B, n + 1) with n >= 1; got {check.shape(ids)}")
 
 
+def _seed(where: torch.device, seed: int) -> None:
+    """Seed what the model's own device draws from, and the CPU; no other device."""
+    torch.default_generator.manual_seed(seed)
+    if where.type == "cuda":
+        with torch.cuda.device(where):
+            torch.cuda.manual_seed(seed)
+    elif where.type == "mps":
+        torch.mps.manual_seed(seed)
+
+
 def _endless(batches: Iterable[Any]) -> Iterator[Any]:
     count = 0
     while True:
@@ -155,5 +167,6 @@ def _to(batch: Any, where: torch.device) -> Any:
     if isinstance(batch, dict):
         return {key: _to(value, where) for key, value in batch.items()}
     if isinstance(batch, (tuple, list)):
-        return type(batch)(_to(value, where) for value in batch)
+        values = [_to(value, where) for value in batch]
+        return type(batch)(*values) if hasattr(batch, "_fields") else type(batch)(values)
     return batch

@@ -22,7 +22,7 @@ class Vocabulary:
     def __init__(self, words: Iterable[str]):
         if isinstance(words, str):
             raise TypeError(f"words must be a list of words; got {words!r}")
-        self.words = ["<pad>", "<start>", "<end>", *dict.fromkeys(words)]
+        self.words = list(dict.fromkeys(["<pad>", "<start>", "<end>", *words]))
         self._ids = {word: i for i, word in enumerate(self.words)}
 
     def __len__(self) -> int:
@@ -60,7 +60,8 @@ class Vocabulary:
         if not rows:
             raise ValueError("sentences must hold at least one; got none")
         n = max(map(len, rows))
-        return torch.tensor([row + [self.pad] * (n - len(row)) for row in rows])
+        padded = [row + [self.pad] * (n - len(row)) for row in rows]
+        return torch.tensor(padded, dtype=torch.int64)
 
 
 def batches(*tensors: Tensor, batch_size: int, seed: int = 0) -> Iterator[tuple[Tensor, ...]]:
