@@ -64,6 +64,11 @@ SOFTMAX = {
     "no default": (lambda x, temperature: _exp_share(x / temperature), "raised TypeError"),
     "other default": (lambda x, t=2.0: _exp_share(x / t), "without a temperature"),
     "calls torch": (lambda x, t=1.0: torch.softmax(x / t, -1), "this calls softmax"),
+    "calls torch.special": (
+        lambda x, t=1.0: torch.special.softmax(x / t, -1),
+        "this calls special_softmax",
+    ),
+    "the book's own": (lambda x, t=1.0: softmax(x, t), "this calls softmax"),
     "calls F": (lambda x, t=1.0: F.softmax(x / t, dim=-1), "this calls softmax"),
     "calls the package": (lambda x, t=1.0: softmax(x, t), "this calls softmax"),
     "constant": (lambda x, t=1.0: torch.full_like(x, 1 / x.shape[-1]), "wrong weights"),
@@ -105,6 +110,11 @@ def _root(s, q, k, v):
     return torch.softmax(s / math.sqrt(q.shape[-1]), -1)
 
 
+def _right(q, k, v):
+    weights = _root(q @ k.mT, q, k, v)
+    return weights @ v, weights
+
+
 ATTENTION = {
     "no scaling": (_attend(lambda s, q, k, v: torch.softmax(s, -1)), "not scaled"),
     "divided by d_k": (
@@ -138,12 +148,13 @@ ATTENTION = {
         _attend(_root, lambda q, k, v, a: a.transpose(-2, -1) @ v),
         "the weights are transposed",
     ),
-    "weights first": (lambda q, k, v: attention(q, k, v)[::-1], "in this order"),
-    "out only": (lambda q, k, v: attention(q, k, v)[0], "return two things"),
+    "weights first": (lambda q, k, v: _right(q, k, v)[::-1], "in this order"),
+    "out only": (lambda q, k, v: _right(q, k, v)[0], "return two things"),
     "k.T": (
         lambda q, k, v: (lambda a: (a @ v, a))(_root(q @ k.T, q, k, v)),
         "raised RuntimeError",
     ),
+    "the book's own": (lambda q, k, v: attention(q, k, v), "you call the package's attention"),
     "the finished one": (
         lambda q, k, v: (F.scaled_dot_product_attention(q, k, v), _root(q @ k.mT, q, k, v)),
         "this calls scaled_dot_product_attention",
@@ -309,6 +320,11 @@ ONLINE = {
     "divided by d_k": (
         lambda q, k, v, block=2: _online(q, k, v, block, scale=1 / len(q)),
         "divide by its root",
+    ),
+    "all at once": (lambda q, k, v, block=2: attention_of(q, k, v), "scores are held at once"),
+    "the book's own": (
+        lambda q, k, v, block=2: attention(q[None], k, v)[0][0],
+        "you call the package's attention",
     ),
     "not divided": (_online_with(divide=False), "not divided by the sum"),
     "rest lost": (_online_with(last=lambda n, b: n if n < b else n // b * b), "shorter block"),

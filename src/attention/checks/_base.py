@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -41,6 +42,26 @@ def time_limit(seconds: float = SECONDS) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+@contextmanager
+def without(*references: Callable[..., Any]) -> Iterator[None]:
+    """Refuse an answer that calls one of the package's own functions."""
+    names = {f.__code__: f.__name__ for f in references}
+    called: set[str] = set()
+
+    def watch(frame: Any, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code in names:
+            called.add(names[frame.f_code])
+
+    before = sys.getprofile()
+    sys.setprofile(watch)
+    try:
+        yield
+    finally:
+        sys.setprofile(before)
+    if called:
+        raise NotYet(f"you call the package's {min(called)}; write it yourself")
 
 
 def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from attention.functional import attention, softmax, softmax_jacobian
+from attention.functional import attention, fused_attention, softmax, softmax_jacobian
 
-from ._base import NotYet, call, close, diagnose, passed, want_tensor
+from ._base import NotYet, call, close, diagnose, passed, want_tensor, without
 
 __all__ = [
     "jacobian",
@@ -24,27 +24,33 @@ __all__ = [
     "your_attention",
 ]
 
-_SOFTMAX = {"softmax", "log_softmax", "_softmax", "softmin"}
+_SOFTMAX = {
+    "softmax", "log_softmax", "_softmax", "softmin", "special_softmax", "special_log_softmax",
+}  # fmt: skip
 _ATTENTION = {"scaled_dot_product_attention", "multi_head_attention_forward"}
 
 
 class _Watch(TorchFunctionMode):
-    """Note the name of every torch function that runs."""
+    """Note the name of every torch function that runs, and the shapes of floats it gives."""
 
     def __init__(self) -> None:
         super().__init__()
         self.names: set[str] = set()
+        self.shapes: set[tuple[int, ...]] = set()
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         self.names.add(getattr(func, "__name__", ""))
-        return func(*args, **(kwargs or {}))
+        result = func(*args, **(kwargs or {}))
+        if isinstance(result, Tensor) and result.is_floating_point():
+            self.shapes.add(tuple(result.shape))
+        return result
 
 
 @contextmanager
-def _without(forbidden: set[str], instead: str) -> Iterator[None]:
+def _without(forbidden: set[str], instead: str) -> Iterator[_Watch]:
     """Refuse an answer that calls the thing it was asked to write."""
-    with _Watch() as watch:
-        yield
+    with without(attention, fused_attention), _Watch() as watch:
+        yield watch
     used = sorted(watch.names & forbidden)
     if used:
         raise NotYet(f"this calls {used[0]}, which is what you were asked to write; {instead}")
@@ -268,7 +274,7 @@ def online_attention(function: Callable[..., Any]) -> None:
     ):  # fmt: skip
         q, k, v = _randn(seed, d_k) * size, _randn(seed + 50, n, d_k), _randn(seed + 90, n, d_v)
         instead = "keep a running maximum, a running sum and a running output"
-        with _without(_SOFTMAX | _ATTENTION | {"logsumexp"}, instead):
+        with _without(_SOFTMAX | _ATTENTION | {"logsumexp"}, instead) as watch:
             got = call(function, q, k, v, block)
         right = attention(q[None], k, v)[0][0]
         if isinstance(got, Tensor) and torch.isnan(got).any() and size > 1:
@@ -312,6 +318,11 @@ def online_attention(function: Callable[..., Any]) -> None:
                 q[None], k[:whole], v[:whole]
             )[0][0]
         diagnose(got, right, suspects, f"wrong output for {n} keys in blocks of {block}")
+        if block < n and watch.shapes & {(n,), (n, 1), (1, n)}:
+            raise NotYet(
+                f"right, but all {n} scores are held at once; take {block} keys at a time and "
+                f"{instead}"
+            )
     passed("attention that never holds more than one block of scores")
 
 
