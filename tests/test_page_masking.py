@@ -84,7 +84,9 @@ def test_the_reach():
     knows = [int(reach(window, layers)[-1].sum()) for layers in (1, 2, 3, 4)]
     says("The last token knows of {}, {}, {} and {} of the 8 tokens", *knows)
     wide = causal_mask(40) & sliding_window_mask(40, 3)
-    says("{}. One layer reaches 2 tokens back", int(reach(wide, 4)[-1].sum()) - 1)
+    five = causal_mask(40) & sliding_window_mask(40, 5)
+    said = "{}. One layer reaches 4 tokens back, and each further layer reaches 4 further"
+    says(said, int(reach(five, 6)[-1].sum()) - 1)
     assert [int(reach(wide, layers)[-1].sum()) for layers in (1, 2, 4)] == [3, 5, 9]
     assert "is 3, 5 and 9 cells wide" in TEXT
     for layers, w in itertools.product((1, 2, 3), (1, 2, 5)):

@@ -24,9 +24,9 @@ def test_positions_in_the_opening_sentence():
 
 def test_the_verb_agrees_with_a_noun_twelve_words_back():
     text = prose("motivation")
-    sentence = text[text.index('"The book that') + 1 :].split('"')[0].replace(",", "").split()
-    back = sentence.index("was") - sentence.index("book")
-    printed("motivation", "must agree with *book*, {} words back", back)
+    sentence = text[text.index('"The books that') + 1 :].split('"')[0].replace(",", "").split()
+    back = sentence.index("were") - sentence.index("books")
+    printed("motivation", "must agree with *books*, {} words back", back)
 
 
 def test_layers_between_two_words():
@@ -72,4 +72,8 @@ def test_what_the_explorer_is_said_to_show():
     assert path(n=64, kernel=5, dilated=True) <= path(n=8, kernel=5, dilated=True) + 2
     work = Paths(n=16, d_model=32).counts
     assert work["attention"]["work"] == work["recurrence"]["work"]
-    printed("motivation", "with $d = {}$, at $n = {}$", 32, 16)
+    printed("motivation", "Set its width to {}: at which", 32)
+    printed("motivation", "(c) At $n = {}$.", 16)
+    ends = [path(n=n, kernel=3, dilated=wide) for wide in (True, False) for n in (8, 64)]
+    said = "grows from {} to {}; without dilation it grows from {} to {}."
+    printed("motivation", said, *ends)

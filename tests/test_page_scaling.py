@@ -202,7 +202,7 @@ def test_the_cost():
 def test_the_solutions_by_hand():
     others = 2 * math.exp(1 / math.sqrt(2))
     x = 0.01 * others / 0.99
-    says("$2 e^{{0.707}} = {:.3f}$. From", others)
+    says("$2 e^{{0.707}} = {:.3f}$. With", others)
     says("$x = 0.01 \\cdot {:.3f} / 0.99 = {:.3f}$", others, x)
     says("score is $\\ln x = {:.3f}$", math.log(x))
     assert math.isclose(soft(math.log(x), 1 / math.sqrt(2), 1 / math.sqrt(2))[0], 0.01)
@@ -252,15 +252,18 @@ def test_what_the_explorers_are_said_to_show():
 
 
 def test_how_long_it_takes_to_change_a_mind():
-    def steps(g):
-        count = 0
-        while g < 0:
-            p = 1 / (1 + math.exp(-g))
-            g, count = g + p * (1 - p) ** 2, count + 1
+    def steps(g, scale=1.0):
+        raw, count = g / scale, 0
+        while raw < 0:
+            p = 1 / (1 + math.exp(-raw * scale))
+            raw, count = raw + scale * p * (1 - p) ** 2, count + 1
         return count
 
     raw, scaled = math.sqrt(128), math.sqrt(2)
     says("$\\sqrt{{128}} = {:.2f}$", raw)
-    says("the scaled gap is {:.2f}, and simulation takes {} steps", scaled, steps(-scaled))
+    says("The scaled gap is {:.2f}, too small", scaled)
+    says("(it would say {:.0f})", math.exp(scaled))
+    says("It takes {:,} steps without the scale and {} with it", steps(-raw), steps(-scaled))
+    says("it takes {}. Only", steps(-scaled, 1 / 8))
     says("is about {:,} steps", int(round(math.exp(raw), -3)))
     assert 0.9 < steps(-raw) / math.exp(raw) < 1.1
