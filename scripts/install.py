@@ -22,18 +22,17 @@ def main() -> int:
             file=sys.stderr,
         )
         return 1
-    wanted = hashlib.sha256(
-        (ROOT / "requirements.txt").read_bytes()
-        + (ROOT / "pyproject.toml").read_bytes()
-        + sys.version.encode()
-    ).hexdigest()
+    needs = (ROOT / "requirements.txt").read_bytes() + (ROOT / "pyproject.toml").read_bytes()
+    made_by, wanted = sys.version.replace("\n", " "), hashlib.sha256(needs).hexdigest()
     mark = VENV / "installed"
-    if mark.exists() and mark.read_text() == wanted:
+    before = mark.read_text().splitlines() if mark.exists() else []
+    if before == [made_by, wanted]:
         return 0
     print("Making .venv and installing requirements.txt (a few minutes the first time) ...")
     python = VENV / ("Scripts" if sys.platform == "win32" else "bin") / "python"
-    if not python.exists():
-        venv.create(VENV, with_pip=True, symlinks=sys.platform != "win32")
+    another = bool(before) and before[0] != made_by  # then start afresh
+    if another or not python.exists():
+        venv.create(VENV, clear=another, with_pip=True, symlinks=sys.platform != "win32")
     done = subprocess.run(
         [python, "-m", "pip", "install", "--disable-pip-version-check", "-q", "-r"]
         + [ROOT / "requirements.txt"],
@@ -42,7 +41,7 @@ def main() -> int:
     if done.returncode:
         print("pip could not install requirements.txt; its message is above.", file=sys.stderr)
         return done.returncode
-    mark.write_text(wanted)
+    mark.write_text(f"{made_by}\n{wanted}\n")
     return 0
 
 

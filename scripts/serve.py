@@ -1,6 +1,7 @@
 """Serve the built book on this machine only, on port 8000 or the next free one."""
 
 import argparse
+import errno
 import functools
 import http.server
 import signal
@@ -33,7 +34,9 @@ def bind(port: int, tries: int = 50) -> http.server.ThreadingHTTPServer:
     for candidate in range(port, port + tries):
         try:
             return http.server.ThreadingHTTPServer(("127.0.0.1", candidate), handler)
-        except OSError:
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise OSError(f"cannot serve on port {candidate}: {error.strerror}") from None
             print(f"Port {candidate} is in use; trying {candidate + 1}.", flush=True)
     raise OSError(
         f"ports {port} to {port + tries - 1} are all in use; name another: make PORT=9000"

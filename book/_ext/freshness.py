@@ -1,7 +1,7 @@
-"""Re-execute the chapters when the package they run on changes.
+"""Re-execute the chapters when the package or the pinned versions they run on change.
 
 Jupyter Book's execution cache looks at a chapter's own cells only; after an edit under src/ it
-would show yesterday's numbers. Here a digest of the package is kept beside the cache: when it
+would show yesterday's numbers. Here a digest of both is kept beside the cache: when it
 differs, the cache is emptied and, being a configuration value, makes Sphinx read every page anew.
 So does an edit of these extensions, which execute nothing.
 """
@@ -23,7 +23,8 @@ def package_digest(root: Path = PACKAGE) -> str:
 
 
 def _set_digest(app, config):
-    config.attention_digest = package_digest()
+    pins = (PACKAGE.parents[1] / "requirements.txt").read_bytes()
+    config.attention_digest = package_digest() + hashlib.sha256(pins).hexdigest()
     config.extensions_digest = package_digest(Path(__file__).parent)
 
 

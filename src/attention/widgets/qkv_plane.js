@@ -36,7 +36,9 @@ function hull(points) {
 
 function render({ model, el }) {
   const ex = explorer({ model, el, title: "Query, keys and values in the plane", name: "qkv" });
-  const start = presets({ ex, items: PRESETS, keys: KEYS });
+  // The presets place three keys; a plane with another number keeps its own.
+  const items = ex.get("k").length === 3 ? PRESETS : [];
+  const start = presets({ ex, items, keys: KEYS });
   const scale = toggle({ label: "divide by √d_k", onInput: (scaled) => ex.set({ scaled }) });
   const left = plane({ title: "the query and the keys", reach: 4 });
   const right = plane({ title: "values and the output", reach: 4 });

@@ -265,7 +265,7 @@ export function slider({ label, min = 0, max, step = 1, log = false, values = nu
     max: values ? values.length - 1 : log ? 1000 : max, step: values ? 1 : log ? 5 : step,
     on: { input: () => onInput(clamp(fromPlace(bar.valueAsNumber), lowest, highest)) } });
   const lowest = values ? values[0] : min;
-  let highest = values ? values[values.length - 1] : max;
+  const highest = values ? values[values.length - 1] : max;
   const box = typed ? numberBox({ label: `${label}, typed`, min, max, step: log ? "any" : step,
     digits, onInput: (x) => onInput(x) }) : null;
   const out = typed ? box.node : make("output", { for: id });
@@ -279,12 +279,6 @@ export function slider({ label, min = 0, max, step = 1, log = false, values = nu
       attribute(bar, "aria-valuetext", say(x));
       if (typed) box.set(x);
       else write(out, say(x));
-    },
-    limit(top) {
-      if (top === highest) return;
-      highest = top;
-      bar.max = log ? (1000 * Math.log(top / min)) / Math.log(max / min) : top;
-      if (box) box.field.max = top;
     },
     enable(on) {
       bar.disabled = !on;
@@ -367,8 +361,10 @@ export function presets({ ex, items, keys, label = "Start from" }) {
 export const swatch = (colour, style = "") => make("i", { class: `swatch ${style}`,
   style: `--c:var(--c${colour % 8})`, "aria-hidden": "true" });
 // Words with subscripts: "T = √d_k" -> T = √d<sub>k</sub>.
-export const maths = (text) => make("span", {}, ...text.split(/_(model|ff|\w)/).map((part, i) =>
-  (i % 2 ? make("sub", { text: part }) : part)));
+// A word such as new_york stays as it is.
+export const maths = (text) => make("span", {},
+  ...text.split(/(\b[A-Za-z])_(model|ff|\w)\b/).map((part, i) =>
+    (i % 3 === 2 ? make("sub", { text: part }) : part)));
 
 export const button = (text, onClick) =>
   make("button", { type: "button", on: { click: onClick } }, maths(text));
@@ -399,7 +395,7 @@ export function bar(colour) {
 // onCell(i, j, event) runs on click, Enter or Space; onDrag paints along a drag. A value below
 // `least` is shown by its colour and a dot; focus and hover tell the number.
 export function heatmap({ label, rows, columns, corner = "query", signed = false, digits = 2,
-  least = 0, onCell = null, onDrag = null, onPoint = null }) {
+  least = 0, onCell = null, onDrag = null }) {
   const cells = [];
   let at = [0, 0];
   let dragging = false;
@@ -475,7 +471,6 @@ export function heatmap({ label, rows, columns, corner = "query", signed = false
   let pointed = null;
   function point(place) {
     pointed = place;
-    if (onPoint) onPoint(place);
     write(readout, place ? `${rows[place[0]]} → ${columns[place[1]]}: `
       + `${cells[place[0]][place[1]].said}` : "\u00a0");
   }
