@@ -71,15 +71,16 @@ README = """# {title}
 |---|---|---|--:|--:|---|
 {rows}
 
-- `student/`: the notebooks to hand out, with stubs and checks. No solution is in them.
+- `student/`: notebooks with stubs and checks, to hand out unless you grade with nbgrader. No
+  solution is in them.
 - `instructor/`: the same exercises with answers and remarks. Keep this folder to yourself.
 - `source/` and `nbgrader_config.py`: the same again for nbgrader, with hidden tests.
 
 With nbgrader (version 0.9.6; `make course NBGRADER=1` installs it into `.venv-nbgrader`, apart
 from everything else; put its `bin` first on your PATH), in this folder:
 
-    nbgrader generate_assignment {first}   # writes release/{first}/
-    nbgrader autograde {first}             # reads submitted/<student>/{first}/
+    nbgrader generate_assignment {first}   # writes release/{first}/: hand that out
+    nbgrader autograde {first}             # reads submitted/<student>/{first}/{first}.ipynb
     nbgrader formgrader   # for the answers that are graded by hand
     nbgrader generate_feedback {first}
     nbgrader export
@@ -330,7 +331,7 @@ def chapter_notebook(
     where = f"[{chapter['title']}]({page})" if page else f"*{chapter['title']}*"
     head = f"# {title}: {chapter['title']}\n\n{points} points" + (f", due {due}" if due else "")
     head += f". The chapter is {where} of *{book['book']}*."
-    if kind == "student":
+    if kind in ("student", "source"):
         head += (
             " Replace each line that raises `NotImplementedError` by your answer, then run the "
             "check below it: it says at once whether the answer is right, and if not, what to "

@@ -1,6 +1,6 @@
 """Train the small models that run inside the explorers, and write their weights.
 
-    python scripts/train_explorers.py            # both files, a minute on two cores
+    python scripts/train_explorers.py            # both files, under a minute
     python scripts/train_explorers.py heads      # or one of them
 
 The recipes and seeds are the chapters': chapter 4's pronoun transformer, chapter 7's language

@@ -39,12 +39,14 @@ class Visit:
 
     def wake(self):
         """Scroll to the explorers that fetch a trained model when they come near, and back."""
-        places = self.page.locator("[data-weights]").all()
-        if places:  # while the page still lays itself out, what is scrolled to may be pushed away
-            self.page.wait_for_function("!document.documentElement.matches('.arriving')")
-        for place in places:
-            place.scroll_into_view_if_needed()
-            place.locator(".explorer").wait_for()
+        places = self.page.query_selector_all("[data-weights]")
+        for place in places:  # again and again: while a page arrives, what is above may still grow
+            self.page.wait_for_function(
+                """place => place.querySelector(".explorer")
+                     || place.scrollIntoView({ block: "center", behavior: "instant" })""",
+                arg=place,
+                polling=250,
+            )
         if places:
             self.page.evaluate("scrollTo({top: 0, behavior: 'instant'})")
 

@@ -154,7 +154,7 @@ ATTENTION = {
         lambda q, k, v: (lambda a: (a @ v, a))(_root(q @ k.T, q, k, v)),
         "raised RuntimeError",
     ),
-    "the book's own": (lambda q, k, v: attention(q, k, v), "you call the package's attention"),
+    "the book's own": (lambda q, k, v: attention(q, k, v), "you call the finished attention"),
     "the finished one": (
         lambda q, k, v: (F.scaled_dot_product_attention(q, k, v), _root(q @ k.mT, q, k, v)),
         "this calls scaled_dot_product_attention",
@@ -324,7 +324,7 @@ ONLINE = {
     "all at once": (lambda q, k, v, block=2: attention_of(q, k, v), "scores are held at once"),
     "the book's own": (
         lambda q, k, v, block=2: attention(q[None], k, v)[0][0],
-        "you call the package's attention",
+        "you call the finished attention",
     ),
     "not divided": (_online_with(divide=False), "not divided by the sum"),
     "rest lost": (_online_with(last=lambda n, b: n if n < b else n // b * b), "shorter block"),

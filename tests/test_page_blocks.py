@@ -172,15 +172,19 @@ def test_the_translator(ran):
 def test_the_translator_without_positions(ran):
     text = (pages.BOOK / f"{NAME}.md").read_text("utf-8")
     solution = text[text.index(":label: sol-blocks-positions") :]
-    names = dict(ran)
     code = re.search(r"```python\n(.*?)```", solution, flags=re.S)
-    assert code
-    exec(code[1], names)
-    pairs = names["pairs_"]
-    exact = sum(w == t for w, t in pairs) / len(pairs)
-    words = sum(sorted(w.split()) == sorted(t.split()) for w, t in pairs) / len(pairs)
-    assert 0.2 < exact < 0.4 and words > 0.5
-    assert ("le chien trouve le chat", "le chat trouve le chien") in pairs
+    assert code and code[1].startswith("torch.manual_seed(0)\n")
+    found = []
+    for seed in (0, 1, 2):
+        names = dict(ran)
+        exec(code[1].replace("manual_seed(0)", f"manual_seed({seed})"), names)
+        pairs = names["pairs_"]
+        exact = sum(w == t for w, t in pairs) / len(pairs)
+        words = sum(sorted(w.split()) == sorted(t.split()) for w, t in pairs) / len(pairs)
+        found.append((exact, words))
+        assert seed or ("le chien trouve le chat", "le chat trouve le chien") in pairs
+    assert all(0.15 < exact < 0.4 and words > 0.45 for exact, words in found), found
+    assert max(words for _, words in found) > 0.9
 
 
 def block_sizes(d):

@@ -49,7 +49,7 @@ class FillTable(SphinxPostTransform):
         made = []
         for docname, found, checked in listed(env):
             uri = builder.get_relative_uri(env.docname, docname)
-            rows = []
+            rows, minutes = [], {True: 0, False: 0}  # of the easier ones: checked or not
             for node in found:
                 known = facts(node.get("classes", []))
                 numbers = env.toc_fignumbers.get(docname, {}).get("exercise", {})
@@ -60,6 +60,8 @@ class FillTable(SphinxPostTransform):
                 for part in subtitle:
                     link += [child.deepcopy() for child in part.children]
                 stars = known.get("star", 1)
+                if stars < 3:
+                    minutes[node["label"] in checked] += known.get("minutes", 0)
                 rows.append(
                     [
                         [link, nodes.Text(" "), nodes.literal("", node["label"])],
@@ -72,7 +74,8 @@ class FillTable(SphinxPostTransform):
             name = docname.rsplit("/", 1)[-1]
             title = nodes.paragraph("", "", classes=["exercise-table-title"])
             title += nodes.strong("", env.titles[docname].astext())
-            title += [nodes.Text(", named "), nodes.literal("", name)]
+            said = f": ★ and ★★ take {sum(minutes.values())} minutes, {minutes[True]} with a check"
+            title += [nodes.Text(", named "), nodes.literal("", name), nodes.Text(said)]
             made += [title, table(rows)]
         return made
 

@@ -46,7 +46,7 @@ def time_limit(seconds: float = SECONDS) -> Iterator[None]:
 
 @contextmanager
 def without(*references: Callable[..., Any]) -> Iterator[None]:
-    """Refuse an answer that calls one of the package's own functions."""
+    """Refuse an answer that calls one of these finished functions."""
     names = {f.__code__: f.__name__ for f in references}
     called: set[str] = set()
 
@@ -61,7 +61,7 @@ def without(*references: Callable[..., Any]) -> Iterator[None]:
     finally:
         sys.setprofile(before)
     if called:
-        raise NotYet(f"you call the package's {min(called)}; write it yourself")
+        raise NotYet(f"you call the finished {min(called)}; write it yourself")
 
 
 def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
