@@ -384,6 +384,20 @@ def test_the_pages_say_what_the_explorers_show():
     assert w.whole_sentence().startswith(f"{said} {said} ") and "<end>" not in w.written
     pages.printed("blocks", 'it writes "{}" again and again', said)
     pages.printed("index", "with other seeds the heads divide the work differently")
+    pages.printed("index", "With *wide* one head is enough, and it looks at neither noun")
+    pages.printed("index", "with *tired* it takes three.")
+    every = [[layer, head] for layer in range(2) for head in range(4)]
+    for adjective, noun, needed in (("wide", "street", 1), ("tired", "animal", 3)):
+        w = widgets.Heads(adjective=adjective)
+        for count in range(1, needed + 1):
+            fatal = []
+            for off in itertools.combinations(every, count):
+                w.off = list(off)
+                if w.prediction != noun:
+                    fatal.append(off)
+            assert bool(fatal) == (count == needed)
+    w = widgets.Heads(adjective="wide")
+    assert w.weights[0, 3, 8, [1, 6]].max() < 0.01
     assert "Other seeds train other heads" in re.sub(r'"\s*\+\s*"', "", js.inside("heads", "read"))
 
 
