@@ -4,6 +4,7 @@ import functools
 from pathlib import Path
 
 from bs4 import BeautifulSoup
+from playwright.sync_api import TimeoutError
 
 SITE = Path(__file__).parents[1] / "_site"
 
@@ -38,15 +39,26 @@ class Visit:
             self.wake()
 
     def wake(self):
-        """Scroll to the explorers that fetch a trained model when they come near, and back."""
-        places = self.page.query_selector_all("[data-weights]")
+        """Wait until each explorer has started: those with a trained model do when in sight."""
+        here = """place => {
+          const started = place.querySelector(".explorer") !== null;
+          if (!started) place.scrollIntoView({ block: "center", behavior: "instant" });
+          return started;
+        }"""
+        places = self.page.query_selector_all("[data-explorer]")
         for place in places:  # again and again: while a page arrives, what is above may still grow
-            self.page.wait_for_function(
-                """place => place.querySelector(".explorer")
-                     || place.scrollIntoView({ block: "center", behavior: "instant" })""",
-                arg=place,
-                polling=250,
-            )
+            try:
+                self.page.wait_for_function(here, arg=place, polling=250)
+            except TimeoutError as error:
+                state = self.page.evaluate(
+                    """() => [document.readyState, document.documentElement.className, scrollY,
+                       Object.keys(window.attentionExplorers ?? {}).join(" "), [...document.scripts]
+                       .map(s => s.src.split("/").at(-1)).join(" ")]"""
+                )
+                about = place.evaluate("place => place.outerHTML.slice(0, 300)")
+                raise AssertionError(
+                    f"{about} did not start; {state}; {self.complaints}"
+                ) from error
         if places:
             self.page.evaluate("scrollTo({top: 0, behavior: 'instant'})")
 

@@ -31,8 +31,9 @@ class Book:
 
     def __init__(self, folder: Path):
         self.folder = folder
-        for name in ("_config.yml", "pyproject.toml", "README.md", "scripts", "book/_ext",
-                     "book/_static", "book/_templates", "book/references.bib", "src"):  # fmt: skip
+        for name in ("_config.yml", "pyproject.toml", "requirements.txt", "README.md",
+                     "scripts", "book/_ext", "book/_static", "book/_templates",
+                     "book/references.bib", "src"):  # fmt: skip
             source, target = ROOT / name, folder / name
             target.parent.mkdir(parents=True, exist_ok=True)
             if source.is_dir():
@@ -91,6 +92,14 @@ def test_a_change_in_the_package_executes_its_chapters_again(book):
     assert changed.returncode == 0, changed.stdout
     assert "Executing notebook" in changed.stdout
     assert "mark 2" in book.page() and "mark 1" not in book.page()
+
+
+def test_another_pin_executes_all_chapters_again(book):
+    with (book.folder / "requirements.txt").open("a") as pins:
+        pins.write("# another version\n")
+    changed = book.build()
+    assert changed.returncode == 0, changed.stdout
+    assert "Executing notebook" in changed.stdout
 
 
 @pytest.mark.parametrize(
