@@ -59,10 +59,10 @@ def main() -> int:
     except OSError as error:
         print(error, file=sys.stderr)
         return 1
-    print(f"The book: http://127.0.0.1:{server.server_address[1]}/ (Ctrl-C stops)", flush=True)
-    for signal_number in (signal.SIGINT, signal.SIGTERM):  # also where a shell ignores Ctrl-C
-        signal.signal(signal_number, signal.default_int_handler)
     try:
+        for signal_number in (signal.SIGINT, signal.SIGTERM):  # also where a shell ignores Ctrl-C
+            signal.signal(signal_number, signal.default_int_handler)
+        print(f"The book: http://127.0.0.1:{server.server_address[1]}/ (Ctrl-C stops)", flush=True)
         server.serve_forever()
     except KeyboardInterrupt:
         print("\nStopped.")
