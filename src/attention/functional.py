@@ -198,9 +198,9 @@ def _open_empty_rows(mask: Tensor) -> tuple[Tensor, Tensor | None]:
 
 def _forbid(mask: Tensor | None, bias: Tensor) -> tuple[Tensor | None, Tensor]:
     """Move a bias of -inf, which forbids as a mask does, into the mask; add 0 in its place."""
-    may = bias != -math.inf
-    if not torch.compiler.is_compiling() and bool(may.all()):
+    if not torch.compiler.is_compiling() and bool(bias.detach().amin() > -math.inf):
         return mask, bias
+    may = bias != -math.inf
     return may if mask is None else mask & may, bias.masked_fill(~may, 0.0)
 
 
