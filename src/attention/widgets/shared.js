@@ -667,7 +667,7 @@ export function plane({ title, reach }) {
           },
           pointerup: () => { held = null; },
           pointercancel: () => { held = null; },
-        } }, mark, words), points);
+        } }, make("span", { text: mark }), words), points);
       return { set(p, text) {
         here = p;
         move(element, p);
