@@ -297,9 +297,9 @@ def test_numbers_in_words():
         ("short", 2.0): "2",
         ("short", 1000.0): "1000",
         ("short", math.sqrt(2)): "1.414",
-        ("percent", 0.25): "25 %",
-        ("percent", 1e-9): "less than 0.1 %",
-        ("percent", 0.99999): "more than 99.9 %",
+        ("percent", 0.25): "25\u00a0%",
+        ("percent", 1e-9): "less than 0.1\u00a0%",
+        ("percent", 0.99999): "more than 99.9\u00a0%",
         ("grouped", 124439808): "124\u202f439\u202f808",
         ("list", ("a", "b", "c")): "a, b and c",
     }

@@ -160,7 +160,7 @@ function render({ model, el }) {
     const square = layers.filter((row) => row[0].includes("scores") || row[0].includes("weighted"));
     const share = square.reduce((sum, row) => sum + row[3], 0) * state.num_layers / operations;
     ex.say(`${grouped(parameters)} parameters. For ${grouped(state.n)} tokens ${brief(operations)} `
-      + `multiply-adds, ${Math.round(100 * share)} % of them in scores and averages, which grow with n². `
+      + `multiply-adds, ${Math.round(100 * share)}\u00a0% of them in scores and averages, which grow with n². `
       + (cache ? `The cache of keys and values takes ${bytes}.` : "Nothing is cached: an encoder reads once."));
   }
   return ex.start(draw, KEYS);

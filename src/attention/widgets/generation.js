@@ -103,7 +103,7 @@ function render({ model, el }) {
       node: make("div", { class: "token-row plain" }, word, raw, weight.node, number) };
   });
   const table = make("div", { class: "tokens" }, make("div", { class: "token-row plain heads",
-    "aria-hidden": "true" }, ...["word", "T = 1", "", "drawn with"].map((text) =>
+    "aria-hidden": "true" }, ...["word", "at T = 1", "", "as set above"].map((text) =>
     make("span", { text }))), ...rows.map((row) => row.node));
   ex.add(start.node, prompt.node, heat.node, topK.node, topP.node,
     make("div", { class: "switches" }, blind.node), head.node, buttons, chips, title, table);

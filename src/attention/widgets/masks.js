@@ -56,7 +56,7 @@ function render({ model, el }) {
   const kind = choice({ label: "pattern", options: OPTIONS, onInput: (pattern) =>
     choose(pattern === "all" ? { pattern, causal: false } : { pattern }) });
   const size = slider({ label: "size", min: 1, max: n, onInput: (x) => choose({ size: x }) });
-  const causal = toggle({ label: "& causal", onInput: (on) =>
+  const causal = toggle({ label: "and hide the future", onInput: (on) =>
     choose({ causal: on, ...(ex.get("pattern") === "causal" ? { pattern: "all" } : {}) }) });
   const depth = slider({ label: "layers", min: 1, max: 8, onInput: (x) => ex.set({ layers: x }) });
   let brush = true;

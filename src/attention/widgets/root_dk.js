@@ -82,7 +82,7 @@ function render({ model, el }) {
   const scale = toggle({ label: "divide by √d_k", onInput: (scaled) => ex.set({ scaled }) });
   const bars = chart({ label: "", height: 110, yLabel: "weights of the first query, largest first",
     yTicks: [[0, "0"], [0.5, "0.5"], [1, "1"]] });
-  const columns = [bars.line(1, "column"), bars.line(0, "column")]; // the largest, the others
+  const columns = bars.line(0, "column");
   const xTicks = [1, 4, 16, 64, 256, 1024].map((d) => [Math.log2(d) / 10, String(d)]);
   const tops = chart({ label: "", xTicks, xLabel: "d_k", yLabel: "largest weight, mean",
     yTicks: [[0, "0"], [0.5, "0.5"], [1, "1"]], height: 120 });
@@ -97,8 +97,8 @@ function render({ model, el }) {
   const heads = ["raw", "scaled"].map((side) => make("th", { scope: "col" },
     make("i", { class: `sample ${side}` }), maths(side === "raw" ? "q·k" : "q·k / √d_k")));
   const table = make("table", {}, make("thead", {}, make("tr", {}, make("td"), ...heads)),
-    make("tbody", {}, row("spread", "spread of the scores (std)"), row("top", "largest weight"),
-      row("h", "effective keys, exp(H)"), row("gradient", "largest Jacobian entry")));
+    make("tbody", {}, row("spread", "spread of the scores (std)"), row("top", "largest weight, mean"),
+      row("h", "effective keys, exp(mean H)"), row("gradient", "largest Jacobian entry, mean")));
   ex.add(start.node, width.node, keys.node,
     make("div", { class: "switches" }, scale.node, sample), bars.node, table,
     make("div", { class: "two" }, tops.node, gradients.node));
@@ -126,10 +126,9 @@ function render({ model, el }) {
       .sort((a, b) => b - a);
     const lines = weights.map((w, i) =>
       `M${bars.x((i + 0.5) / n)} ${bars.y(0)}V${bars.y(w)}`);
-    columns.forEach(({ path }, i) => {
-      path.setAttribute("d", i ? lines.slice(1).join("") : lines[0]);
-      path.style.strokeWidth = `${Math.min(28, 180 / n)}px`;
-    });
+    columns.path.setAttribute("d", lines.join(""));
+    columns.path.style.strokeWidth = `${Math.min(28, 180 / n)}px`;
+    columns.path.style.setProperty("--c", `var(--c${scaled ? 0 : 1})`); // as in the table
     bars.describe(`The first query's ${n} weights, largest first: ${
       weights.slice(0, 4).map((w) => fmt(w)).join(", ")}${n > 4 ? " and so on" : ""}.`);
     const now = all[at];

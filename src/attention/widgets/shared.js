@@ -141,8 +141,9 @@ export const short = (x, digits = 3) => {
   const text = fmt(x, digits);
   return text.includes("×") || !text.includes(".") ? text : text.replace(/\.?0+$/, "");
 };
-export const percent = (x) => (x > 0 && x < 0.0005 ? "less than 0.1 %"
-  : x < 1 && x > 0.9995 ? "more than 99.9 %" : `${short(100 * x, 1)} %`);
+// The sign keeps to its number.
+export const percent = (x) => (x > 0 && x < 0.0005 ? "less than 0.1\u00a0%"
+  : x < 1 && x > 0.9995 ? "more than 99.9\u00a0%" : `${short(100 * x, 1)}\u00a0%`);
 export const count = (n, one, many = `${one}s`) => `${n} ${n === 1 ? one : many}`;
 export const list = (words) => (words.length < 2 ? words.join("")
   : `${words.slice(0, -1).join(", ")} and ${words[words.length - 1]}`);

@@ -28,7 +28,7 @@ function render({ model, el }) {
     onInput: (x) => ex.set({ delta: x }) });
   const pairsOf = () => ex.get("pairs").filter((l) => l < ex.get("d_model") / 2);
   const map = raster({ label: "encoding: positions down, dimensions across",
-    across: "dimension, fast to slow. Tap to choose a position and a pair.",
+    across: "dimension, fast to slow. Click or tap to choose a position and a pair.",
     down: "position, 0 to 63",
     describe: (i, j) => `position ${i}, dimension ${j} (${j % 2 ? "cos" : "sin"} of pair ${j >> 1}): `
       + fmt(table[i * size[1] + j]),

@@ -105,7 +105,7 @@ function render({ model, el }) {
     } else if (step === 2) {
       sum = scaled ? `${short(raw[row][column])} / √${k[0].length} = `
         + `${short(raw[row][column])} / ${short(root)} = ${fmt(scores[row][column])}`
-        : `Not divided: the score stays ${short(raw[row][column])}.`;
+        : `not divided: the score stays ${short(raw[row][column])}`;
     } else if (step === 3) {
       // The largest score of the row is taken away first, if e^score would be out of hand.
       const top = Math.max(...scores[row]) > 20 ? Math.max(...scores[row]) : 0;
