@@ -1,4 +1,4 @@
-"""Put right what the theme and docutils leave wrong for people who listen or use the keyboard."""
+"""Put right what theme and docutils leave wrong for those who listen, use the keyboard, search."""
 
 import re
 
@@ -19,6 +19,8 @@ def _repair(app, pagename, templatename, context, doctree):
         for pattern, replacement in REPLACED:
             body = re.sub(pattern, replacement, body)
         context["body"] = body
+    if pagename == "search":
+        app.add_js_file("search_excerpts.js", loading_method="defer")
 
 
 def setup(app):
