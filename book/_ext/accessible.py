@@ -10,6 +10,9 @@ REPLACED = [
     (r'<div class="highlight"><pre>', '<div class="highlight"><pre tabindex="0">'),
     (r'<div class="pst-scrollable-table-container">',
      '<div class="pst-scrollable-table-container" tabindex="0">'),
+    # a press on the title of a solution opens it, and leads nowhere
+    (r'(<p class="admonition-title">Solution to)<a class="[^"]*" href="[^"]*">(.*?)</a></p>',
+     r"\1\2</p>"),
 ]  # fmt: skip
 
 
