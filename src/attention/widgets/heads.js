@@ -75,7 +75,9 @@ function render({ model: state, el }) {
     power.node.querySelector("input").setAttribute("aria-label", `${name} on`);
     return { canvas, open, power, name, node: make("div", { class: "map-box" }, open, power.node) };
   }));
-  const gallery = make("div", { class: "gallery" }, ...maps.flat().map((map) => map.node));
+  const gallery = make("div", { class: "gallery" }, ...maps.flatMap((row, layer) => [
+    make("p", { class: "layer", text: `layer ${layer}: heads ${layer}.0 to ${layer}.3` }),
+    ...row.map((map) => map.node)]));
 
   const rowTitle = make("p", { class: "heading" });
   const row = range(12).map(() => shareRow(0));
@@ -92,6 +94,7 @@ function render({ model: state, el }) {
     + "Head 1.0 is head 0 of layer 1, both counted from 0; in the small maps, rows are queries, and "
     + "the frame marks the row of “it”. Other seeds train other heads: this one was chosen for its "
     + "clear head 1.0." });
+  meaning.append(ex.root.querySelector(".say")); // the verdict stands under what it judges
   ex.add(start.node, line, meaning, gallery,
     make("div", { class: "pair" }, rowBox, make("div", {}, mapTitle, table.node)), note);
 
