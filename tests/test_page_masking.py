@@ -67,16 +67,14 @@ def test_the_soft_mask():
     says("$-10/8 = {:.2f}$: it shrinks", -10 / 8)
     says("factor $e^{{-1.25}} = {:.3f}$ and not by", math.exp(-1.25))
     says("and not by $e^{{-10}} = {:.6f}$.", math.exp(-10))
-    says("effective value is $-10/8 = {:.2f}$ and", -10 / 8)
-    inside = math.exp(-1.25)
-    says(
-        "$e^{{-1.25}}/(1 + e^{{-1.25}}) = {:.3f}/{:.3f} = {:.3f}$",
-        inside, 1 + inside, inside / (1 + inside),
-    )  # fmt: skip
-    says("$e^{{-10}}/(1 + e^{{-10}}) = {:.6f}$", soft(0, -10)[1])
-    nine = 9 * inside
-    says("/(1 + 9 \\cdot {:.3f}) = {:.3f}/{:.3f} = {:.3f}$", inside, nine, 1 + nine,
-         sum(soft(0, *[-1.25] * 9)[1:]))  # fmt: skip
+    inside = math.exp(-20 / 4)
+    says("effective value is $-20/4 = {:g}$ and", -20 / math.sqrt(16))
+    says("the weight $e^{{-5}}/(1 + e^{{-5}}) = {:.4f}$", soft(0, -5)[1])
+    assert f"{soft(0, -20)[1]:.0e}" == "2e-09"
+    says("$e^{{-20}}/(1 + e^{{-20}})$, about $2 \\cdot 10^{{-9}}$")
+    many = 1000 * inside
+    says("$1000\\,e^{{-5}}/(1 + 1000\\,e^{{-5}}) = {:.3f}/{:.3f} = {:.3f}$", many, 1 + many,
+         sum(soft(0, *[-5] * 1000)[1:]))  # fmt: skip
 
 
 def test_the_reach():

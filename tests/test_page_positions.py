@@ -28,18 +28,19 @@ def rows(matrix):
 def test_matrices_of_the_exercise_on_order():
     weights = attention(Q, K, V)[1]
     printed("positions", "A = \\begin{{pmatrix}} " + rows(weights) + " \\end{{pmatrix}}")
-    order = [2, 0, 1]  # math, I, love
+    order = [0, 2, 1]  # I, math, love
     moved = attention(Q[order], K[order], V[order])[1]
     printed("positions", "A' = \\begin{{pmatrix}} " + rows(moved) + " \\end{{pmatrix}}")
     masked = attention(Q[order], K[order], V[order], causal_mask(3))[1]
     assert masked[0].tolist() == [1, 0, 0]
+    torch.testing.assert_close(masked[2], weights[1, order])  # "love", now last, sees all
     a, b = (round(weight, 3) for weight in moved[1, :2].tolist())
     printed(
         "positions",
-        "becomes ${:.3f}/({:.3f} + {:.3f}) = {:.3f}$ and ${:.3f}$ from the printed table "
-        "({:.3f} and {:.3f} from unrounded weights)",
-        a, a, b, a / (a + b), b / (a + b), masked[1, 0], masked[1, 1],
+        "becomes ${:.3f}/({:.3f} + {:.3f}) = {:.3f}$ and ${:.3f}$, then 0",
+        a, a, b, masked[1, 0], masked[1, 1],
     )  # fmt: skip
+    assert round(a / (a + b), 3) == round(masked[1, 0].item(), 3)
 
 
 def test_alternative_text_of_the_two_orders():
