@@ -147,7 +147,7 @@ function render({ model, el }) {
         + `${work} multiply-adds`);
       list.forEach(([, dims, weights, work], r) => {
         const row = rows[p].lines[r];
-        write(row.shape, dims.length ? `(${dims.map(grouped).join(", ")})` : "");
+        write(row.shape, dims.length ? `(${dims.join(", ")})` : "");
         write(row.a, weights ? brief(weights) : "·");
         write(row.b, work ? brief(work) : "·");
         row.bars[0].set((times * weights) / top[0]);

@@ -154,8 +154,8 @@ export const brief = (n) => {
   const x = n / size;
   return `${x >= 100 || size === 1 ? Math.round(x) : x.toPrecision(3)}${letter && `\u202f${letter}`}`;
 };
-// Thin spaces between thousands, exact for integers.
-export const grouped = (n) => Math.round(n).toString().replace(/\B(?=(\d{3})+$)/g, "\u202f");
+// Commas between thousands, exact for integers.
+export const grouped = (n) => Math.round(n).toString().replace(/\B(?=(\d{3})+$)/g, ",");
 
 // ---------------------------------------------------------------- elements
 

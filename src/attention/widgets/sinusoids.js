@@ -8,10 +8,10 @@ const N = 64;
 const WIDTHS = [4, 8, 16, 32, 64, 128, 256, 512];
 const KEYS = ["base", "d_model", "position", "delta", "pairs"];
 const PRESETS = [
-  ["d = 64, base 10 000", { d_model: 64, base: 10000, position: 20, delta: 7, pairs: [0, 4, 16] }],
+  ["d = 64, base 10,000", { d_model: 64, base: 10000, position: 20, delta: 7, pairs: [0, 4, 16] }],
   ["d = 4, position 3", { d_model: 4, base: 10000, position: 3, delta: 1, pairs: [0, 1] }],
   ["Base 10: it repeats", { d_model: 64, base: 10, position: 0, delta: 44, pairs: [0, 4, 16] }],
-  ["Base 500 000", { d_model: 64, base: 500000, position: 20, delta: 7, pairs: [0, 4, 16] }],
+  ["Base 500,000", { d_model: 64, base: 500000, position: 20, delta: 7, pairs: [0, 4, 16] }],
   ["d = 512, as in 2017", { d_model: 512, base: 10000, position: 20, delta: 7, pairs: [0, 32, 128] }],
 ];
 const degrees = (angle) => `${short((((angle * 180) / Math.PI) % 360 + 360) % 360, 1)}°`;
