@@ -17,7 +17,7 @@ test: check
 	$(RUN) -m pytest -n 2 --dist loadfile
 
 check: install
-	$(RUN) -m ruff check . && $(RUN) -m ruff format --check . && $(RUN) -m pyright && $(RUN) -m codespell_lib README.md book src tests
+	$(RUN) -m ruff check . && $(RUN) -m ruff format --check . && $(RUN) -m pyright && $(RUN) -m codespell_lib README.md book src scripts benchmarks tests
 
 bench: install
 	$(RUN) -m benchmarks

@@ -10,7 +10,6 @@ NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 PLACES = [
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
-    r"C:\Program Files\Google\Chrome\Application\chrome.exe",
 ]
 
 

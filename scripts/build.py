@@ -5,6 +5,8 @@ take the place of _site. Warnings are errors, and so is a failing cell.
 """
 
 import argparse
+import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -12,6 +14,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from urllib.parse import urlsplit
 
 ROOT = Path(__file__).parents[1]
 BUILD = ROOT / "_build"
@@ -48,32 +51,81 @@ def jupyter_book(builder: str, *options: str) -> None:
 
 def wheel(folder: Path) -> None:
     """Put the package's wheel into `folder`: what a notebook installs where it finds none."""
-    shutil.rmtree(folder, ignore_errors=True)
+    copy = ROOT / "build"  # setuptools leaves one here, and packs what an old one still holds
+    for old in (folder, copy):
+        shutil.rmtree(old, ignore_errors=True)
     run(
         "Building the wheel",
         sys.executable, "-m", "pip", "wheel", ".", "--no-deps", "--no-build-isolation",
         "--disable-pip-version-check", "-q", "-w", folder,
     )  # fmt: skip
-    shutil.rmtree(ROOT / "build", ignore_errors=True)  # setuptools leaves a copy here
+    shutil.rmtree(copy, ignore_errors=True)
+
+
+def own_domain(site: str) -> str:
+    """The domain that GitHub Pages must be told to serve, "" where it needs no telling."""
+    parts = urlsplit(site)
+    host = parts.hostname or ""
+    return "" if host.endswith("github.io") or parts.port or parts.path.strip("/") else host
+
+
+def restore() -> None:
+    """Put the site of before back if a build was stopped while it was being exchanged."""
+    if not SITE.exists() and (BUILD / "site-before").exists():
+        (BUILD / "site-before").rename(SITE)
 
 
 def publish() -> None:
-    """Assemble the site beside the old one, then put it in its place in one step."""
+    """Assemble the site beside the old one, then exchange them: all of it or nothing."""
     fresh, old = BUILD / "site", BUILD / "site-before"
     for folder in (fresh, old):
         shutil.rmtree(folder, ignore_errors=True)
     skip = shutil.ignore_patterns(".buildinfo", "reports", "objects.inv")
     shutil.copytree(BUILD / "html", fresh, ignore=skip)
-    if (BUILD / "ipynb").exists():
-        shutil.copytree(
-            BUILD / "ipynb" / "book", fresh / "notebooks", ignore=shutil.ignore_patterns(".*")
-        )
+    shutil.copytree(
+        BUILD / "ipynb" / "book", fresh / "notebooks", ignore=shutil.ignore_patterns(".*")
+    )
     shutil.copytree(BUILD / "wheels", fresh / "wheels")
     (fresh / ".nojekyll").touch()
-    if SITE.exists():
-        SITE.rename(old)
-    fresh.rename(SITE)
-    shutil.rmtree(old, ignore_errors=True)
+    about = json.loads((BUILD / "ipynb" / "exercises.json").read_text("utf-8"))
+    if domain := own_domain(about["site"]):
+        (fresh / "CNAME").write_text(f"{domain}\n")
+    try:
+        if SITE.exists():
+            SITE.rename(old)
+        fresh.rename(SITE)
+    except BaseException:
+        restore()
+        raise
+
+
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def hand_out(files: list[Path], target: Path) -> list[str]:
+    """Copy the files to `target`; return the names of those there that are somebody's work.
+
+    A file is replaced, or removed where it is no longer among `files`, only if it is as it was
+    written, which `.written` records. A changed one and one of unknown origin stay.
+    """
+    target.mkdir(exist_ok=True)
+    record = target / ".written"
+    before = json.loads(record.read_text("utf-8")) if record.exists() else {}
+    new = {path.name: path for path in files}
+    kept = {}
+    for name in sorted(before.keys() | new.keys()):
+        place = target / name
+        mine = place.exists() and digest(place) != before.get(name)
+        if mine and not (name in new and digest(place) == digest(new[name])):
+            kept[name] = before.get(name, "")
+        elif name in new:
+            shutil.copyfile(new[name], place)
+        else:
+            place.unlink(missing_ok=True)
+    written = {name: digest(path) for name, path in new.items() if name not in kept} | kept
+    record.write_text(json.dumps(written, indent=1), encoding="utf-8")
+    return list(kept)
 
 
 def main() -> int:
@@ -82,18 +134,28 @@ def main() -> int:
         "--notebooks", action="store_true", help="copy the notebooks to notebooks/ as well"
     )
     options = parser.parse_args()
-    jupyter_book("html")
-    jupyter_book("ipynb", "--builder", "custom", "--custom-builder", "ipynb")
-    wheel(BUILD / "wheels")
-    publish()
-    print(f"The book is in {os.path.relpath(SITE)}")
-    if options.notebooks:
-        target = ROOT / "notebooks"
-        shutil.rmtree(target, ignore_errors=True)
-        shutil.copytree(SITE / "notebooks", target)
-        for built in (SITE / "wheels").glob("*.whl"):
-            shutil.copy(built, target)
-        print("The notebooks, and the wheel they install, are in notebooks/")
+    state = "as it was"
+    try:
+        restore()
+        jupyter_book("html")
+        jupyter_book("ipynb", "--builder", "custom", "--custom-builder", "ipynb")
+        wheel(BUILD / "wheels")
+        publish()
+        state = "new"
+        shutil.rmtree(BUILD / "site-before", ignore_errors=True)
+        print(f"The book is in {os.path.relpath(SITE)}")
+        if options.notebooks:
+            made = [*(SITE / "notebooks").glob("*.ipynb"), *(SITE / "wheels").glob("*.whl")]
+            kept = hand_out(made, ROOT / "notebooks")
+            print("The notebooks, and the wheel they install, are in notebooks/")
+            if kept:
+                print(
+                    f"Left as they are, since they are not as they were written: {', '.join(kept)}."
+                    " Move or rename them to get new ones."
+                )
+    except KeyboardInterrupt:
+        print(f"\nStopped. _site is {state}.", file=sys.stderr)
+        return 130
     return 0
 
 

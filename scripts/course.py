@@ -415,11 +415,11 @@ def environment(folder: Path, *requirements: str) -> Path:
     """Make a virtual environment with these requirements, once; return its Python."""
     wanted = hashlib.sha256("\n".join([*requirements, sys.version]).encode()).hexdigest()
     mark = folder / "installed"
-    python = folder / ("Scripts" if sys.platform == "win32" else "bin") / "python"
+    python = folder / "bin" / "python"
     if mark.exists() and mark.read_text() == wanted:
         return python
     shutil.rmtree(folder, ignore_errors=True)
-    venv.create(folder, with_pip=True, symlinks=sys.platform != "win32")
+    venv.create(folder, with_pip=True, symlinks=True)
     done = subprocess.run(
         [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *requirements],
         capture_output=True, text=True,

@@ -9,7 +9,7 @@ import sys
 import venv
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).resolve().parents[1]
 VENV = ROOT / ".venv"
 WANTED = (3, 11)
 
@@ -23,16 +23,27 @@ def main() -> int:
         )
         return 1
     needs = (ROOT / "requirements.txt").read_bytes() + (ROOT / "pyproject.toml").read_bytes()
-    made_by, wanted = sys.version.replace("\n", " "), hashlib.sha256(needs).hexdigest()
-    mark = VENV / "installed"
-    before = mark.read_text().splitlines() if mark.exists() else []
-    if before == [made_by, wanted]:
+    # an environment belongs to its Python and its place: one that was moved has old paths in it
+    made = [sys.version.replace("\n", " "), str(ROOT)]
+    wanted = [*made, hashlib.sha256(needs).hexdigest()]
+    mark = VENV / "installed"  # written last: without it the environment is half made
+    before = mark.read_text("utf-8").splitlines() if mark.exists() else []
+    python = VENV / "bin" / "python"
+    if before == wanted and python.exists():
         return 0
     print("Making .venv and installing requirements.txt (a few minutes the first time) ...")
-    python = VENV / ("Scripts" if sys.platform == "win32" else "bin") / "python"
-    another = bool(before) and before[0] != made_by  # then start afresh
-    if another or not python.exists():
-        venv.create(VENV, clear=another, with_pip=True, symlinks=sys.platform != "win32")
+    if before[:2] != made or not python.exists():
+        if VENV.is_symlink():  # what it leads to is another checkout's
+            VENV.unlink()
+        try:
+            venv.create(VENV, clear=True, with_pip=True, symlinks=True)
+        except subprocess.CalledProcessError:
+            print(
+                f"{sys.executable} cannot make an environment with pip. On Debian and Ubuntu "
+                "`apt install python3-venv` helps; then run make again.",
+                file=sys.stderr,
+            )
+            return 1
     done = subprocess.run(
         [python, "-m", "pip", "install", "--disable-pip-version-check", "-q", "-r"]
         + [ROOT / "requirements.txt"],
@@ -41,9 +52,12 @@ def main() -> int:
     if done.returncode:
         print("pip could not install requirements.txt; its message is above.", file=sys.stderr)
         return done.returncode
-    mark.write_text(f"{made_by}\n{wanted}\n")
+    mark.write_text("\n".join([*wanted, ""]), encoding="utf-8")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit("\nStopped. The next make starts .venv where that is needed.")

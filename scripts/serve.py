@@ -28,12 +28,18 @@ class Handler(http.server.SimpleHTTPRequestHandler):
             self.wfile.write(body)
 
 
-def bind(port: int, tries: int = 50) -> http.server.ThreadingHTTPServer:
+class Server(http.server.ThreadingHTTPServer):
+    def handle_error(self, request, client_address):
+        if not isinstance(sys.exception(), ConnectionError):  # a reader who leaves is no error
+            super().handle_error(request, client_address)
+
+
+def bind(port: int, tries: int = 50) -> Server:
     """A server on 127.0.0.1 at `port` or, where that is taken, at the next free port."""
     handler = functools.partial(Handler, directory=str(SITE))
     for candidate in range(port, port + tries):
         try:
-            return http.server.ThreadingHTTPServer(("127.0.0.1", candidate), handler)
+            return Server(("127.0.0.1", candidate), handler)
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
                 raise OSError(f"cannot serve on port {candidate}: {error.strerror}") from None
@@ -53,21 +59,18 @@ def main() -> int:
     if not (SITE / "index.html").exists():
         print("There is no built book; run `make book` first.", file=sys.stderr)
         return 1
-    http.server.ThreadingHTTPServer.allow_reuse_address = sys.platform != "win32"
+    for signal_number in (signal.SIGINT, signal.SIGTERM):  # also where a shell ignores Ctrl-C
+        signal.signal(signal_number, signal.default_int_handler)
     try:
-        server = bind(port)
+        with bind(port) as server:
+            at = f"http://127.0.0.1:{server.server_address[1]}/"
+            print(f"The book: {at} (Ctrl-C stops)", flush=True)
+            server.serve_forever()
     except OSError as error:
         print(error, file=sys.stderr)
         return 1
-    try:
-        for signal_number in (signal.SIGINT, signal.SIGTERM):  # also where a shell ignores Ctrl-C
-            signal.signal(signal_number, signal.default_int_handler)
-        print(f"The book: http://127.0.0.1:{server.server_address[1]}/ (Ctrl-C stops)", flush=True)
-        server.serve_forever()
     except KeyboardInterrupt:
         print("\nStopped.")
-    finally:
-        server.server_close()
     return 0
 
 

@@ -13,8 +13,9 @@ import pytest
 import yaml
 from test_notebooks import ROOT, small_book
 
-sys.path.insert(0, str(ROOT / "book" / "_ext"))
+sys.path[:0] = [str(ROOT / "book" / "_ext"), str(ROOT / "scripts")]
 
+import build  # noqa: E402
 import notebooks  # noqa: E402
 import site_address  # noqa: E402
 
@@ -27,9 +28,11 @@ GIVEN = {
     "ATTENTION_SITE": "https://book.example.org/",
     "ATTENTION_REPOSITORY": "https://github.com/own/book",
 }
+USER = FORK | {"GITHUB_REPOSITORY": "Ann/ann.github.io"}
 SETTINGS = {
     "unset": ({}, "", ""),
     "fork": (FORK, "https://ann.github.io/attention-fork", "Ann/attention-fork"),
+    "user site": (USER, "https://ann.github.io", "Ann/ann.github.io"),
     "given": (GIVEN, "https://book.example.org", "own/book"),
     "given in a fork": (FORK | GIVEN, "https://book.example.org", "own/book"),
 }
@@ -45,7 +48,40 @@ def test_addresses_come_from_the_environment_before_the_file(setting):
 def test_the_file_counts_where_the_environment_says_nothing():
     found = site_address.addresses({}, site="https://s/", repository="https://github.com/o/r/")
     assert found == ("https://s", "https://github.com/o/r")
-    assert site_address.addresses(FORK, "https://s", "https://github.com/o/r")[1].endswith("fork")
+
+
+@pytest.mark.parametrize("written", ["", "https://github.com/ann/attention-fork.git"])
+def test_the_files_address_counts_in_its_own_repositorys_deploy(written):
+    own = "https://github.com/Ann/attention-fork"
+    found = site_address.addresses(FORK, site="https://book.org", repository=written)
+    assert found == ("https://book.org", written or own)
+
+
+def test_a_fork_uses_none_of_the_originals_addresses():
+    found = site_address.addresses(FORK, "https://book.org", "https://github.com/o/r")
+    assert found == (
+        "https://ann.github.io/attention-fork",
+        f"https://github.com/{SETTINGS['fork'][2]}",
+    )
+
+
+def test_no_pages_address_is_made_up_for_another_server():
+    other = FORK | {"GITHUB_SERVER_URL": "https://git.example.org"}
+    assert site_address.addresses(other) == ("", "https://git.example.org/Ann/attention-fork")
+
+
+@pytest.mark.parametrize(
+    ("site", "domain"),
+    [
+        ("", ""),
+        ("https://ann.github.io/attention-fork", ""),
+        ("https://ann.github.io", ""),
+        ("https://book.example.org", "book.example.org"),
+        ("https://example.org/book", ""),  # of a user's site, which has the file itself
+    ],
+)
+def test_a_domain_of_its_own_is_told_to_github_pages(site, domain):
+    assert build.own_domain(site) == domain
 
 
 @pytest.mark.parametrize(
@@ -97,7 +133,9 @@ def test_the_published_book_says_what_it_was_built_with():
     """The built site names Colab only if the repository's address was known to the build."""
     config = yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))
     _, repository = site_address.addresses(repository=config["repository"]["url"])
-    for page in (ROOT / "_site" / "book").glob("*.html"):
+    pages = list((ROOT / "_site" / "book").glob("*.html"))
+    assert pages, "there is no built book in _site: run `make book`"
+    for page in pages:
         name = Path(page).stem
         colab = notebooks.colab_address(repository, name)
         if not repository:

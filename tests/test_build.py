@@ -10,6 +10,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT / "book" / "_ext"), str(ROOT / "scripts")]
+
+import build  # noqa: E402
+import figures  # noqa: E402
+import serve  # noqa: E402
+
 CHAPTER = """---
 jupytext: {{text_representation: {{extension: .md, format_name: myst}}}}
 kernelspec: {{display_name: Python 3, language: python, name: python3}}
@@ -32,7 +38,7 @@ class Book:
     def __init__(self, folder: Path):
         self.folder = folder
         for name in ("_config.yml", "pyproject.toml", "requirements.txt", "README.md",
-                     "scripts", "book/_ext", "book/_static", "book/_templates",
+                     "LICENSE", "scripts", "book/_ext", "book/_static", "book/_templates",
                      "book/references.bib", "src"):  # fmt: skip
             source, target = ROOT / name, folder / name
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -41,9 +47,7 @@ class Book:
                 shutil.copytree(source, target, ignore=ignore)
             else:
                 shutil.copy(source, target)
-        (folder / "_toc.yml").write_text(
-            "format: jb-book\nroot: book/index\nchapters: [{file: book/chapter}]\n"
-        )
+        self.contents("chapter")
         (folder / "book/index.md").write_text("# A book\n\nWords.\n")
         self.mark(1)
         self.chapter()
@@ -65,6 +69,11 @@ class Book:
             [sys.executable, "scripts/build.py"],
             cwd=self.folder, env=env, capture_output=True, text=True, timeout=300,
         )  # fmt: skip
+
+    def contents(self, *pages: str) -> None:
+        listed = ", ".join(f"{{file: book/{page}}}" for page in pages)
+        toc = f"format: jb-book\nroot: book/index\nchapters: [{listed}]\n"
+        (self.folder / "_toc.yml").write_text(toc)
 
     def page(self) -> str:
         return (self.folder / "_site/book/chapter.html").read_text("utf-8")
@@ -120,6 +129,152 @@ def test_a_failing_cell_or_a_warning_fails_the_build_and_leaves_the_site(book, c
     book.chapter()
 
 
+def test_a_page_that_is_no_more_is_published_no_more(book):
+    (book.folder / "book/short.md").write_text("# Short\n\nWords.\n")
+    book.contents("chapter", "short")
+    assert book.build().returncode == 0
+    page = book.folder / "_site/book/short.html"
+    assert page.exists()
+    (book.folder / "book/short.md").unlink()
+    book.contents("chapter")
+    gone = book.build()
+    assert gone.returncode == 0, gone.stdout
+    assert not page.exists()
+    for left in ("book/chapter.html", "book/index.html", "index.html", "404.html", "search.html"):
+        assert (book.folder / "_site" / left).exists(), left
+
+
+@pytest.fixture
+def built(tmp_path, monkeypatch):
+    """A folder with an old site and all that a new one is made of."""
+    for name, text in {
+        "_site/index.html": "old", "_build/html/index.html": "new",
+        "_build/ipynb/exercises.json": '{"site": "https://book.example.org"}',
+        "_build/ipynb/book/one.ipynb": "{}", "_build/wheels/a.whl": "wheel",
+    }.items():  # fmt: skip
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    for name, folder in {"ROOT": ".", "BUILD": "_build", "SITE": "_site"}.items():
+        monkeypatch.setattr(build, name, tmp_path / folder)
+    monkeypatch.setattr(build.sys, "argv", ["build.py"])
+    monkeypatch.setattr(build, "run", lambda *command: None)  # no step works
+    monkeypatch.setattr(build, "wheel", lambda folder: None)
+    return tmp_path
+
+
+def test_the_new_site_takes_the_place_of_the_old_one(built):
+    build.publish()
+    assert (built / "_site/index.html").read_text() == "new"
+    assert (built / "_site/CNAME").read_text() == "book.example.org\n"
+    assert (built / "_site/notebooks/one.ipynb").exists() and (built / "_site/wheels").exists()
+
+
+def test_an_interrupted_exchange_leaves_the_old_site(built, monkeypatch, capsys):
+    rename = Path.rename
+
+    def interrupted(self, target):
+        if self.name == "site":
+            raise KeyboardInterrupt
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", interrupted)
+    assert build.main() == 130
+    assert capsys.readouterr().err == "\nStopped. _site is as it was.\n"
+    assert (built / "_site/index.html").read_text() == "old"
+
+
+def test_a_site_that_was_lost_in_the_exchange_comes_back(built, monkeypatch, capsys):
+    (built / "_site").rename(built / "_build/site-before")  # killed between the two renames
+
+    def stopped(*command):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(build, "run", stopped)
+    assert build.main() == 130
+    assert (built / "_site/index.html").read_text() == "old"
+
+
+def test_the_wheel_holds_nothing_of_an_old_build(built, monkeypatch):
+    monkeypatch.undo()
+    monkeypatch.setattr(build, "ROOT", built)
+    stale = built / "build/lib/attention/gone.py"
+    stale.parent.mkdir(parents=True)
+    stale.write_text("")
+
+    def run(*command):
+        assert not stale.exists()
+        stale.parent.mkdir(parents=True)
+
+    monkeypatch.setattr(build, "run", run)
+    build.wheel(built / "_build/wheels")
+    assert not (built / "build").exists()
+
+
+def test_handing_out_notebooks_keeps_the_readers_work(tmp_path):
+    made, target = tmp_path / "made", tmp_path / "notebooks"
+    made.mkdir()
+    names = ["same", "changed", "dropped", "dropped-changed", "foreign"]
+
+    def hand_out(version, names):
+        for name in names:
+            (made / name).write_text(f"{name} {version}")
+        return build.hand_out([made / name for name in names], target)
+
+    def text(name):
+        return (target / name).read_text() if (target / name).exists() else None
+
+    assert hand_out(1, names[:4]) == []
+    for name in ("changed", "dropped-changed", "foreign"):
+        (target / name).write_text("mine")
+    (target / "beside").write_text("mine")
+    for version in (2, 3):  # what was kept once is kept again
+        kept = hand_out(version, ["same", "changed", "foreign"])
+        assert kept == ["changed", "dropped-changed", "foreign"]
+        assert text("same") == f"same {version}" and text("dropped") is None
+        assert all(text(name) == "mine" for name in [*kept, "beside"])
+    (target / "changed").unlink()
+    assert "changed" not in hand_out(4, ["same", "changed", "foreign"])
+    assert text("changed") == "changed 4"
+    (target / ".written").unlink()  # nothing is known: nothing is lost, the same is adopted
+    assert hand_out(4, ["same", "changed"]) == []
+    assert hand_out(5, ["same", "changed"]) == [] and text("same") == "same 5"
+
+
+def test_a_notebook_that_was_worked_in_is_named(built, monkeypatch, capsys):
+    monkeypatch.setattr(build.sys, "argv", ["build.py", "--notebooks"])
+    (built / "notebooks").mkdir()
+    (built / "notebooks/one.ipynb").write_text("mine")
+    assert build.main() == 0
+    assert "Left as they are, since they are not as they were written: one.ipynb." in (
+        capsys.readouterr().out
+    )
+    assert (built / "notebooks/one.ipynb").read_text() == "mine"
+    assert (built / "notebooks/a.whl").read_text() == "wheel"
+
+
+def test_words_in_a_figure_stay_as_they_are():
+    words = "colour: black cat, 'DejaVu Sans', id=\"b\""
+    svg = (
+        '<svg viewBox="0 0 10 20"><g id="a"><path style="fill: #000000" stroke="black"/>'
+        f"<text style=\"font: 10px 'DejaVu Sans', serif\">{words}</text></g></svg>"
+    )
+    page = figures.page_svg(svg, "A cat")
+    assert f">{words}</text>" in page
+    assert '<g><path style="fill: currentColor" stroke="currentColor"/>' in page
+    assert 'style="font: 10px var(--figure-font)"' in page
+
+
+def test_a_reader_who_leaves_is_no_error(capsys):
+    with serve.Server(("127.0.0.1", 0), serve.Handler) as server:
+        for error in (ConnectionResetError("left"), ValueError("a mistake")):
+            try:
+                raise error
+            except Exception:
+                server.handle_error(None, ("127.0.0.1", 1))
+    said = capsys.readouterr().err
+    assert "left" not in said and "a mistake" in said
+
+
 def test_a_port_in_use_gives_way_to_the_next_free_one(book):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -131,7 +286,8 @@ def test_a_port_in_use_gives_way_to_the_next_free_one(book):
         )  # fmt: skip
         try:
             assert server.stdout.readline() == f"Port {port} is in use; trying {port + 1}.\n"
-            assert "http://127.0.0.1:" in server.stdout.readline()
+            said = next(line for line in server.stdout if " is in use" not in line)
+            assert "http://127.0.0.1:" in said
         finally:
             server.send_signal(2)  # Ctrl-C
         assert "Stopped." in server.communicate(timeout=20)[0]
@@ -159,12 +315,3 @@ def test_a_missing_browser_is_said_in_a_sentence(tmp_path):
         [sys.executable, str(ROOT / "scripts/browser.py")], env=env, capture_output=True, text=True
     )
     assert done.returncode == 1 and "CHROMIUM names no program: /no/such/browser" in done.stderr
-
-
-def test_a_python_too_old_is_said_in_a_sentence(monkeypatch, capsys):
-    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
-    import install
-
-    monkeypatch.setattr(install.sys, "version_info", (3, 9, 18))
-    assert install.main() == 1
-    assert "Python 3.11 or newer is needed; got 3.9.18" in capsys.readouterr().err

@@ -12,6 +12,13 @@ from docutils import nodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 
+def page_tag(tag: str, used: set[str]) -> str:
+    """A tag of a matplotlib SVG with the page's colour and font, and an id only if it is used."""
+    tag = re.sub(r"\b(fill|stroke|color)(=\"|: ?)(#000000|black)\b", r"\1\2currentColor", tag)
+    tag = re.sub(r"'DejaVu Sans'[^;\"]*", "var(--figure-font)", tag)
+    return re.sub(r' id="([^"]*)"', lambda m: m[0] if m[1] in used else "", tag)
+
+
 def page_svg(svg: str, alt: str) -> str:
     """A matplotlib SVG document as an element for an HTML page."""
     svg = svg[svg.index("<svg") :]
@@ -19,10 +26,8 @@ def page_svg(svg: str, alt: str) -> str:
     head, body = re.match(r"(<svg[^>]*>)(.*)", svg, flags=re.S).groups()
     view_box = re.search(r'viewBox="([^"]*)"', head)[1]
     width, height = (float(n) for n in view_box.split()[2:])
-    body = re.sub(r"#000000\b|(?<=[\":] )black\b|(?<=[\":])black\b", "currentColor", body)
-    body = re.sub(r"'DejaVu Sans'[^;\"]*", "var(--figure-font)", body)
     used = set(re.findall(r'(?:href="|url\()#([^")]+)', body))
-    body = re.sub(r' id="([^"]*)"', lambda m: m[0] if m[1] in used else "", body)
+    body = re.sub(r"<[^>]*>", lambda m: page_tag(m[0], used), body)  # words stay as they are
     body = re.sub(r">\s+<", "><", body.replace("<!--", "\0").replace("-->", "\1"))
     body = re.sub("\0.*?\1", "", body, flags=re.S)
     return (

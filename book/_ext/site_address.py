@@ -1,10 +1,18 @@
-"""The addresses of the site and of the repository: from _config.yml, else the environment.
+"""The addresses of the site and of the repository: the environment's, else those of _config.yml.
 
-ATTENTION_SITE and ATTENTION_REPOSITORY override the file; in a GitHub Actions deploy, GitHub's own
-variables fill what is still empty. Where no address is known, no link is made up.
+ATTENTION_SITE and ATTENTION_REPOSITORY come first, then the file. In a GitHub Actions deploy,
+GitHub's own variables fill what is still empty; and where the file names another repository than
+the one that deploys, which is then a fork, they take the place of both of the file's addresses.
+Where no address is known, no link is made up.
 """
 
 import os
+
+
+def pages_address(owner: str, name: str) -> str:
+    """Where GitHub Pages serves a repository: a user's own site at the root, others below it."""
+    host = f"{owner.lower()}.github.io"
+    return f"https://{host}" if name.lower() == host else f"https://{host}/{name}"
 
 
 def addresses(environ=os.environ, site: str = "", repository: str = "") -> tuple[str, str]:
@@ -12,10 +20,13 @@ def addresses(environ=os.environ, site: str = "", repository: str = "") -> tuple
     owner_and_name = environ.get("GITHUB_REPOSITORY", "")
     if owner_and_name and environ.get("GITHUB_ACTIONS"):
         server = environ.get("GITHUB_SERVER_URL", "https://github.com")
-        owner, name = owner_and_name.split("/", 1)
-        # a fork's own addresses come before those that the original wrote in the file
-        repository = f"{server}/{owner_and_name}"
-        site = f"https://{owner.lower()}.github.io/{name}"
+        own = f"{server}/{owner_and_name}"
+        written = repository.rstrip("/").removesuffix(".git").lower()
+        if written and written != own.lower():  # a fork: the file's addresses are the original's
+            site = repository = ""
+        repository = repository or own
+        if server == "https://github.com":
+            site = site or pages_address(*owner_and_name.split("/", 1))
     site = environ.get("ATTENTION_SITE", site)
     repository = environ.get("ATTENTION_REPOSITORY", repository)
     return site.rstrip("/"), repository.rstrip("/")
