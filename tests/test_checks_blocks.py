@@ -6,6 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from attention import next_token_probabilities
 from attention.checks import blocks as check
 from attention.checks._base import NotYet
 
@@ -176,8 +177,7 @@ def _in_place(x, a, f, m, n):
 
 
 def _every(logits, targets):
-    flat = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none")
-    return flat.view(targets.shape)
+    return -logits.log_softmax(-1).gather(-1, targets[..., None])[..., 0]
 
 
 def _true_loss(logits, targets, pad):
@@ -298,6 +298,23 @@ WRONG = [
     ("teacher_forcing", lambda t, s, e: (_start(t, s), _start(t, e)), "must have shape"),
     ("top_p", _unscaled, "does not sum to 1"),
     ("top_p", _drop_crossing, "crosses p is dropped"),
+    (
+        "top_p",
+        lambda q, p: next_token_probabilities(q.log(), top_p=p),
+        "you call the finished next_token_probabilities",
+    ),
+    (
+        "layer_norm",
+        lambda x, g, o, eps=1e-5: torch.layer_norm(x, x.shape[-1:], g, o, eps),
+        "you call the finished layer_norm",
+    ),
+    (
+        "loss",
+        lambda logits, targets, pad: F.cross_entropy(
+            logits.flatten(0, 1), targets.flatten(), ignore_index=pad
+        ),
+        "you call the finished cross_entropy",
+    ),
     ("top_p", _one_more, "one token too many"),
     ("top_p", lambda q, p: _kept(q, q.cumsum(0) - q < p), "in the order given"),
     ("top_p", _below, "least likely tokens are taken first"),

@@ -75,8 +75,14 @@ def filled(value):
 
 def mended_too_late(scores, mask):
     added = torch.where(mask, 0.0, -math.inf)
-    w = torch.softmax(scores + added, -1)
+    w = torch.softmax(scores.clamp(max=3e9) + added, -1)  # inf + -inf cannot come about
     return torch.where(torch.isnan(w), 0.0, w)
+
+
+def minus_infinity_added(scores, mask):
+    empty = ~mask.any(-1, keepdim=True)
+    w = torch.softmax(scores + torch.where(mask | empty, 0.0, -math.inf), -1)
+    return w.masked_fill(empty, 0.0)
 
 
 def spoils_neighbours(scores, mask):
@@ -106,6 +112,7 @@ def spoils_neighbours(scores, mask):
             lambda scores, mask: torch.softmax(scores + torch.where(mask, 0.0, -1e9), -1),
             "2e9 spoils the row",
         ),
+        (minus_infinity_added, "a forbidden score of inf spoils the row"),
         (filled(-math.inf), "gives nan; it must give zeros"),
         (filled(-1e9), "must give zeros; got [0.25"),
         (spoils_neighbours, "must not change the weights of the others"),
@@ -340,6 +347,11 @@ def one_output_later(layer, n, d):
     return False
 
 
+def shortened(layer, n, d):
+    x = torch.randn(n, d)
+    return any(not torch.allclose(layer(x[:t]), layer(x)[:t], atol=1e-6) for t in range(1, n))
+
+
 def too_coarse(layer, n, d):
     x = torch.randn(n, d)
     return any(
@@ -360,6 +372,7 @@ def too_coarse(layer, n, d):
         (detector(slice(3, None), slice(None, 3)), "only the last but one output sees the last"),
         (one_output_later, "you report a leak in causal attention"),
         (too_coarse, "you miss the leak in attention without a mask"),
+        (shortened, "the layer accepts only shape (n, d) = (6, 4); got (1, 4)"),
         (lambda layer, n, d: "yes", "return True or False; got str"),
     ],
 )

@@ -41,6 +41,7 @@ PROJECTIONS = {
     "another order": (lambda x, q, k, v: (x @ k, x @ q, x @ v), "q is made with w_k"),
     "transposed": (_each(lambda x, w: x @ w.T), "transpose of w_q"),
     "value not projected": (lambda x, q, k, v: (x @ q, x @ k, x), "v is x itself"),
+    "a matrix for the tokens": (lambda x, q, k, v: (x @ q, k, x @ v), "k is w_k itself"),
     "query not projected": (lambda x, q, k, v: (x, x @ k, x @ v), "q is x itself"),
     "scaled": (
         lambda x, q, k, v: (x @ q / math.sqrt(q.shape[1]), x @ k, x @ v),
@@ -97,6 +98,12 @@ SHARE = {
     "both": (
         lambda q, a, b: torch.stack([_gap(q, b, a), _gap(q, a, b)], -1).softmax(-1),
         "must have shape",
+    ),
+    "words at the edge": (
+        lambda q, a, b: (
+            "a tie" if q.shape == (2,) and q[0] == 7 else torch.sigmoid(_gap(q, a, b) / _root(q))
+        ),
+        "the share must be a tensor; got str",
     ),
     "overflow": (
         lambda q, a, b: (

@@ -189,7 +189,11 @@ VARIANCE = {
     "variance not squared": (lambda d, m, v: d * (v + 2 * m * m * v), "variance v squared"),
     "mean once": (lambda d, m, v: d * (v * v + m * m * v), "the mean enters twice"),
     "second moment": (lambda d, m, v: d * (v + m * m) ** 2, "take away the squared mean"),
-    "one pair": (lambda d, m, v: v * v + 2 * m * m * v, "one pair"),
+    "one pair": (lambda d, m, v: v * v + 2 * m * m * v, "for one pair of entries"),
+    "of the scaled score": (
+        lambda d, m, v: (v * v + 2 * m * m * v) if d > 1 else 0.0,
+        "divided by the root of d_k",
+    ),
     "d_k squared": (lambda d, m, v: d * d * (v * v + 2 * m * m * v), "not d_k squared"),
     "only for variance 1": (lambda d, m, v: d * (1 + 2 * m * m), "the variance is"),
     "a constant": (lambda d, m, v: 7, "you returned 7"),
@@ -205,23 +209,55 @@ def test_variance_rejects(answer, phrase):
 # ---- the Jacobian
 
 
-def test_jacobian_accepts_autograd(capsys):
-    def by_autograd(scores, temperature=1.0):
-        f = lambda s: torch.softmax(s / temperature, -1)  # noqa: E731
-        return torch.autograd.functional.jacobian(f, scores)
+def test_jacobian_accepts_entry_by_entry(capsys):
+    def by_loops(scores, temperature=1.0):
+        a = torch.softmax(scores / temperature, -1).tolist()
+        n = range(len(a))
+        return torch.tensor([[a[j] * ((j == m) - a[m]) / temperature for m in n] for j in n])
 
-    check.jacobian(by_autograd)
+    check.jacobian(by_loops)
     assert "Right" in capsys.readouterr().out
+
+
+def _by_slopes(scores, temperature=1.0):
+    scores = scores.clone().requires_grad_()
+    a = torch.softmax(scores / temperature, -1)
+    return torch.stack([torch.autograd.grad(x, scores, retain_graph=True)[0] for x in a])
+
+
+def _by(transform):
+    return lambda scores, temperature=1.0: transform(
+        lambda s: torch.softmax(s / temperature, -1)
+    )(scores)  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize(
+    ("answer", "name"),
+    [
+        (_by(lambda f: lambda x: torch.autograd.functional.jacobian(f, x)), "jacobian"),
+        (_by(torch.func.jacrev), "jacrev"),
+        (_by(torch.func.jacfwd), "jacfwd"),
+        (_by_slopes, "grad"),
+        (lambda s, t=1.0: softmax_jacobian(torch.softmax(s / t, -1)) / t, "softmax_jacobian"),
+    ],
+)
+def test_jacobian_wants_the_derivation(answer, name):
+    rejected("jacobian", answer, f"you call the finished {name}; write it yourself")
 
 
 def _soft(s, t=1.0):
     return torch.softmax(s / t, -1)
 
 
+def _slopes(a):
+    return torch.diag(a) - torch.outer(a, a)
+
+
 JACOBIAN = {
-    "1 / T forgotten": (lambda s, t=1.0: softmax_jacobian(_soft(s, t)), "1 / T times"),
-    "times T": (lambda s, t=1.0: softmax_jacobian(_soft(s, t)) * t, "you multiplied by T"),
-    "sign": (lambda s, t=1.0: -softmax_jacobian(_soft(s, t)) / t, "the sign is reversed"),
+    "1 / T forgotten": (lambda s, t=1.0: _slopes(_soft(s, t)), "1 / T times"),
+    "times T": (lambda s, t=1.0: _slopes(_soft(s, t)) * t, "you multiplied by T"),
+    "sign": (lambda s, t=1.0: -_slopes(_soft(s, t)) / t, "the sign is reversed"),
     "diagonal only": (
         lambda s, t=1.0: torch.diag(_soft(s, t) * (1 - _soft(s, t))) / t,
         "only the diagonal",
@@ -231,18 +267,18 @@ JACOBIAN = {
         "add a_j on the diagonal",
     ),
     "off-diagonal positive": (
-        lambda s, t=1.0: softmax_jacobian(_soft(s, t)).abs() / t,
+        lambda s, t=1.0: _slopes(_soft(s, t)).abs() / t,
         "off the diagonal the sign",
     ),
     "a on the diagonal": (
-        lambda s, t=1.0: (softmax_jacobian(_soft(s, t)) + torch.diag(_soft(s, t) ** 2)) / t,
+        lambda s, t=1.0: (_slopes(_soft(s, t)) + torch.diag(_soft(s, t) ** 2)) / t,
         "on the diagonal too",
     ),
     "weights at T = 1": (
-        lambda s, t=1.0: softmax_jacobian(_soft(s)) / t,
+        lambda s, t=1.0: _slopes(_soft(s)) / t,
         "not used in the weights",
     ),
-    "temperature ignored": (lambda s, t=1.0: softmax_jacobian(_soft(s)), "not used at all"),
+    "temperature ignored": (lambda s, t=1.0: _slopes(_soft(s)), "not used at all"),
     "from the scores": (
         lambda s, t=1.0: (torch.diag(s) - torch.outer(s, s)) / t,
         "built from the scores",

@@ -202,11 +202,11 @@ def test_jacobian_equals_autograd_and_its_rows_sum_to_zero():
     torch.testing.assert_close(jacobian.sum(-1), torch.zeros(2, 6, dtype=torch.float64))
 
 
-# numbers printed in the sources of this book
+# a seeded example of four tokens, number by number
 
 
 def seeded_example():
-    """The seeded example of source 001: embedding, then three projections."""
+    """Four tokens of width 16: an embedding, then three projections to width 8."""
     torch.manual_seed(123)
     x = torch.nn.Embedding(6, 16)(torch.arange(4)).detach()
     w_q, w_k, w_v = (torch.nn.Linear(16, 8, bias=False) for _ in range(3))

@@ -28,7 +28,7 @@ def module(*args, **kwargs):
 
 
 class PrintedModule(nn.Module):
-    """The class printed in source 000: four square layers, heads split, scaled, joined."""
+    """Multi-head attention written out: four square layers, heads split, scaled, joined."""
 
     def __init__(self, d_model, num_heads):
         super().__init__()

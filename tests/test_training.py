@@ -88,6 +88,20 @@ def test_it_trains_in_training_mode_and_ends_in_evaluation_mode():
     assert modes == [True, True] and not model.training
 
 
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, FloatingPointError, ValueError])
+def test_a_model_whose_training_is_stopped_is_in_evaluation_mode_too(stop):
+    def loss(model, x):
+        if stop is KeyboardInterrupt:
+            raise stop
+        return model(x).sum() * (math.nan if stop is FloatingPointError else 1)
+
+    model = nn.Linear(3, 1)
+    data = (torch.ones(1, 3) for _ in range(1))  # runs out: a ValueError
+    with pytest.raises(stop):
+        train(model, data, loss, steps=2, progress=False)
+    assert not model.training
+
+
 def test_frozen_parameters_stay():
     model = nn.Linear(3, 1)
     model.bias.requires_grad_(False)

@@ -2,13 +2,12 @@
 
 import math
 import numbers
-from typing import Any
 
 import torch
 from torch import Tensor
 
 
-def count(name: str, value: int, least: int = 1) -> int:
+def count(name: str, value: int, least: float = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be an integer; got {value!r}")
     if value < least:
@@ -42,7 +41,9 @@ def flag(name: str, value: bool) -> None:
         raise TypeError(f"{name} must be True or False; got a {type(value).__name__}")
 
 
-def dimension(x: Tensor, dim: int) -> None:
+def dimension(name: str, x: Tensor, dim: int) -> None:
+    if x.ndim == 0:
+        raise ValueError(f"{name} must have at least one dimension; got a single number")
     count("dim", dim, least=-x.ndim)
     if dim >= x.ndim:
         raise ValueError(f"dim must be from {-x.ndim} to {x.ndim - 1}; got {dim}")
@@ -58,14 +59,14 @@ def integers(name: str, x: Tensor) -> None:
         raise TypeError(f"{name} must be an integer tensor; got {kind(x)}")
 
 
-def mask(x: Tensor) -> None:
+def mask(x: Tensor, name: str = "mask") -> None:
     if not isinstance(x, Tensor) or x.dtype != torch.bool:
         raise TypeError(
-            f"mask must be a boolean tensor, True = may attend; got {kind(x)}"
+            f"{name} must be a boolean tensor, True = may attend; got {kind(x)}"
             + " (an added float is a bias)" * (isinstance(x, Tensor) and x.is_floating_point())
         )
     if x.ndim < 2:
-        raise ValueError(f"mask must be (..., n_q, n_k); got {shape(x)}")
+        raise ValueError(f"{name} must be (..., n_q, n_k); got {shape(x)}")
 
 
 def width(name: str, x: Tensor, d_model: int) -> None:
@@ -89,6 +90,18 @@ def same_place(name: str, x: Tensor, weight: Tensor) -> None:
         raise ValueError(
             f"{name} must be {weight.dtype} on {weight.device}, as the weights are; "
             f"got {x.dtype} on {x.device}"
+        )
+
+
+def continues(name: str, past: Tensor | None, new: Tensor) -> None:
+    """`new`, to be added to a cache, may differ from what it holds in the number of tokens."""
+    floating(name, new)
+    had, came = (None if x is None else (*x.shape[:-2], x.shape[-1], x.dtype, x.device)
+                 for x in (past, new))  # fmt: skip
+    if past is not None and had != came:
+        raise ValueError(
+            f"cache and {name} must agree but for the number of tokens; got "
+            f"{shape(past)} {past.dtype} on {past.device}, {shape(new)} {new.dtype} on {new.device}"
         )
 
 
@@ -145,9 +158,7 @@ def multi_head(x, source, mask_, bias, head_mask_, weight, num_heads: int, past:
     if source.shape[:-2] != x.shape[:-2]:
         raise ValueError(f"x and context must share their batch; got {shape(x)}, {shape(source)}")
     if head_mask_ is not None and tuple(torch.as_tensor(head_mask_).shape) != (num_heads,):
-        raise ValueError(
-            f"head_mask must be (num_heads = {num_heads},), a factor each; got {head_mask_}"
-        )
+        raise ValueError(f"head_mask must hold num_heads = {num_heads} factors; got {head_mask_}")
     full = (*x.shape[:-2], num_heads, x.shape[-2], past + source.shape[-2])
     if bias is not None:
         floating("bias", bias)
@@ -156,17 +167,6 @@ def multi_head(x, source, mask_, bias, head_mask_, weight, num_heads: int, past:
         mask(mask_)
         per_sequence = 2 < mask_.ndim == x.ndim  # (B, n_q, n_k): the same for all heads
         fits("mask", mask_.unsqueeze(-3) if per_sequence else mask_, full, x)
-
-
-def head_mask(x, num_layers: int, num_heads: int) -> Any:
-    """Give one (h,) factor, or None, for each layer."""
-    if x is None:
-        return [None] * num_layers
-    wanted = (num_layers, num_heads)
-    if not isinstance(x, Tensor) or tuple(x.shape) != wanted:
-        came = shape(x) if isinstance(x, Tensor) else kind(x)
-        raise ValueError(f"head_mask must be (num_layers, num_heads) = {wanted}; got {came}")
-    return x
 
 
 def shape(x: Tensor) -> str:

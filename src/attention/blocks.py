@@ -27,7 +27,7 @@ class FeedForward(nn.Module):
         check.share("dropout", dropout)
         d_ff = 4 * d_model if d_ff is None else d_ff
         check.count("d_ff", d_ff)
-        if activation not in _ACTIVATIONS:
+        if activation not in list(_ACTIVATIONS):
             raise ValueError(f"activation must be one of {list(_ACTIVATIONS)}; got {activation!r}")
         self.widen, self.narrow = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
         self.activation, self.dropout = activation, nn.Dropout(dropout)
@@ -64,6 +64,7 @@ class EncoderBlock(nn.Module):
         rotary_base: float | None = None,
     ):
         super().__init__()
+        check.flag("norm_first", norm_first)
         self.attention = MultiHeadAttention(
             d_model, num_heads, num_kv_heads, dropout=dropout, rotary_base=rotary_base
         )
@@ -82,9 +83,10 @@ class EncoderBlock(nn.Module):
         cache: KVCache | None = None,
         head_mask: Tensor | None = None,
     ) -> tuple[Tensor, Tensor | None]:
-        """x (B, n, d_model) to out, same shape, and weights (B, h, n, n) or None.
+        """x (B, n, d_model) to out, same shape, and weights (B, h, n, n), None unless need_weights.
 
-        mask, bias, cache, head_mask as `MultiHeadAttention.forward`.
+        mask, bias, is_causal, cache, head_mask as `MultiHeadAttention.forward`; with a cache the
+        weights are (B, h, n, past + n).
         """
         check.width("x", x, self.attention.d_model)
         h = self.norm_attention(x) if self.norm_first else x
@@ -121,6 +123,7 @@ class DecoderBlock(nn.Module):
         rotary_base: float | None = None,
     ):
         super().__init__()
+        check.flag("norm_first", norm_first)
         self.attention = MultiHeadAttention(
             d_model, num_heads, num_kv_heads, dropout=dropout, rotary_base=rotary_base
         )
@@ -147,11 +150,15 @@ class DecoderBlock(nn.Module):
     ) -> tuple[Tensor, Tensor | None, Tensor | None]:
         """x (B, n, d_model) and context (B, m, d_model) to out and the weights of both attentions.
 
-        mask is for x on x, context_mask for x on context; weights (B, h, n, n) and (B, h, n, m),
-        None unless need_weights.
+        mask, bias, is_causal, cache and head_mask are for x on x, as in
+        `MultiHeadAttention.forward`, but is_causal is True unless told; context_mask and
+        cross_head_mask are for x on context. Weights (B, h, n, n), or (B, h, n, past + n) with a
+        cache, and (B, h, n, m), None unless need_weights.
         """
         check.width("x", x, self.attention.d_model)
         check.width("context", context, self.attention.d_model)
+        if context_mask is not None:
+            check.mask(context_mask, "context_mask")
         h = self.norm_attention(x) if self.norm_first else x
         h, weights = self.attention(
             h, mask=mask, bias=bias, is_causal=is_causal, need_weights=need_weights, cache=cache,

@@ -89,6 +89,8 @@ def pronoun_task(held_out: float = 0.2, seed: int = 0) -> PronounTask:
     >>> task.vocabulary.decode(task.train_ids[0])
     'the animal did not cross the street because it was too tired'
     """
+    check.number("held_out", held_out)
+    check.count("seed", seed, least=0)
     if not 0 < held_out < 1:
         raise ValueError(f"held_out must be between 0 and 1; got {held_out}")
     words = "the did not because it was too".split()
@@ -147,6 +149,7 @@ def weather_corpus(held_out: int = 48, seed: int = 0) -> tuple[Vocabulary, Tenso
     (35, torch.Size([438, 13]), torch.Size([48, 13]))
     """
     sentences = weather_sentences()
+    check.count("seed", seed, least=0)
     if check.count("held_out", held_out) >= len(sentences):
         raise ValueError(f"held_out must be less than {len(sentences)}; got {held_out}")
     vocabulary = Vocabulary(word for sentence in sentences for word in sentence.split())
@@ -157,7 +160,9 @@ def weather_corpus(held_out: int = 48, seed: int = 0) -> tuple[Vocabulary, Tenso
     return vocabulary, ids[order[held_out:]], ids[order[:held_out]]
 
 
-def reversal_pairs(size: int, length: int = 8, symbols: int = 10, seed: int = 0):
+def reversal_pairs(
+    size: int, length: int = 8, symbols: int = 10, seed: int = 0
+) -> tuple[Vocabulary, Tensor, Tensor]:
     """Make random strings of letters and the same backwards: (vocabulary, source, target).
 
     source (size, length); target (size, length + 2), with <start> and <end>. ValueError if a
@@ -169,6 +174,7 @@ def reversal_pairs(size: int, length: int = 8, symbols: int = 10, seed: int = 0)
     """
     for name, count in (("size", size), ("length", length), ("symbols", symbols)):
         check.count(name, count)
+    check.count("seed", seed, least=0)
     if symbols > 26:
         raise ValueError(f"symbols must be at most 26, the letters; got {symbols}")
     vocabulary = Vocabulary(list("abcdefghijklmnopqrstuvwxyz")[:symbols])
@@ -189,6 +195,7 @@ def translation_pairs(size: int, seed: int = 0) -> list[tuple[str, str]]:
     [('the fox sees the white wolf', 'le renard voit le loup blanc')]
     """
     check.count("size", size)
+    check.count("seed", seed, least=0)
     nouns, adjectives = "cat dog fox wolf horse rabbit".split(), "black white grey calm".split()
     verbs = "sees follows finds hears".split()
     generator = torch.Generator().manual_seed(seed)

@@ -41,7 +41,7 @@ def describe_device() -> str:
     if os.environ.get("ATTENTION_DEVICE", "").strip():
         return f"Computing on {found}, as ATTENTION_DEVICE asks."
     if chosen.type == "cpu":
-        return "Computing on the CPU: no CUDA or Apple GPU was found or is needed."
+        return "Computing on the CPU. No GPU was found, and none is needed."
     return f"Computing on {found}."
 
 

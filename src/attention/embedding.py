@@ -43,6 +43,8 @@ class Embedding(nn.Module):
         if positions not in POSITIONS:
             raise ValueError(f"positions must be one of {list(POSITIONS)}; got {positions!r}")
         check.share("dropout", dropout)
+        for name, flag in (("scaled", scaled), ("tied", tied), ("bidirectional", bidirectional)):
+            check.flag(name, flag)
         if positions == "sinusoidal":
             sinusoidal_encoding(1, d_model)  # refuses an odd d_model now
         self.positions, self.num_heads, self.dropout = positions, num_heads, nn.Dropout(dropout)
@@ -56,6 +58,7 @@ class Embedding(nn.Module):
     def forward(self, ids: Tensor, start: int = 0, name: str = "ids") -> Tensor:
         """ids (B, n), the first standing at position `start`, to (B, n, d_model)."""
         self._check(ids, name)
+        check.count("start", start, least=0)
         x = self.tokens(ids) * self.factor
         n, d_model = x.shape[-2:]
         if self.positions == "sinusoidal":
@@ -74,6 +77,7 @@ class Embedding(nn.Module):
 
     def logits(self, x: Tensor) -> Tensor:
         """x (B, n, d_model) to (B, n, vocab_size)."""
+        check.width("x", x, self.tokens.embedding_dim)
         return x @ self.tokens.weight.T if self.output is None else self.output(x)
 
     def _check(self, ids: Tensor, name: str) -> None:

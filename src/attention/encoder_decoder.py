@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from . import _checks as check
 from .blocks import DecoderBlock
-from .models import Encoder
+from .models import Encoder, _per_layer
 from .positions import T5Bias
 
 
@@ -67,13 +67,13 @@ class EncoderDecoder(nn.Module):
         *,
         head_mask: dict[str, Tensor] | None = None,
         return_weights: bool = False,
-    ):
+    ) -> Tensor | tuple[Tensor, dict[str, list[Tensor]]]:
         """source (B, m), target (B, n) to logits (B, n, vocab_size).
 
         Logits at place i predict target token i + 1. source_mask bool, broadcastable to
         (B, 1, m), such as a padding mask. head_mask and the weights that return_weights adds are
-        dicts with the keys "encoder", "decoder" and "cross": (num_layers, h), and lists of
-        (B, h, m, m), (B, h, n, n) and (B, h, n, m).
+        dicts with the keys "encoder", "decoder" and "cross": (num_layers, h), a factor for each
+        head, and lists of (B, h, m, m), (B, h, n, n) and (B, h, n, m).
         """
         check.integers("source", source)
         check.integers("target", target)
@@ -82,7 +82,11 @@ class EncoderDecoder(nn.Module):
                 "source and target must share their batch; "
                 f"got {check.shape(source)}, {check.shape(target)}"
             )
-        head_mask = head_mask or {}
+        if source_mask is not None:
+            check.mask(source_mask, "source_mask")
+        head_mask = {} if head_mask is None else head_mask
+        if not isinstance(head_mask, dict):
+            raise TypeError(f"head_mask must be a dict; got {check.kind(head_mask)}")
         if set(head_mask) - {"encoder", "decoder", "cross"}:
             raise ValueError(
                 f'head_mask must have the keys "encoder", "decoder", "cross"; got {list(head_mask)}'
@@ -96,8 +100,14 @@ class EncoderDecoder(nn.Module):
     def generate(
         self, source: Tensor, steps: int, start: int, source_mask: Tensor | None = None
     ) -> Tensor:
-        """Write `steps` tokens after the token `start`, each the likeliest: (B, 1 + steps)."""
+        """Write `steps` tokens after the token `start`, each the likeliest: (B, 1 + steps).
+
+        There is no cache: each step runs the decoder over the whole target written so far.
+        """
+        if source_mask is not None:
+            check.mask(source_mask, "source_mask")
         check.count("steps", steps, least=0)
+        check.integers("source", source)
         if check.count("start", start, least=0) >= self.encoder.embedding.tokens.num_embeddings:
             last = self.encoder.embedding.tokens.num_embeddings - 1
             raise ValueError(f"start must be a token from 0 to {last}; got {start}")
@@ -116,7 +126,7 @@ class EncoderDecoder(nn.Module):
     def _encode(self, source, mask, head_mask, need_weights) -> tuple[Tensor, list]:
         """source (B, m) to memory (B, m, d_model) and the encoder's weights."""
         encoder = self.encoder
-        own_mask = check.head_mask(
+        own_mask = _per_layer(
             head_mask.get("encoder"), len(encoder.layers), encoder.embedding.num_heads
         )
         x = encoder.embedding(source, name="source")
@@ -131,7 +141,7 @@ class EncoderDecoder(nn.Module):
         """target (B, n) and memory (B, m, d_model) to logits, own and cross weights."""
         embedding = self.encoder.embedding
         own_mask, cross_mask = (
-            check.head_mask(head_mask.get(key), len(self.layers), embedding.num_heads)
+            _per_layer(head_mask.get(key), len(self.layers), embedding.num_heads)
             for key in ("decoder", "cross")
         )
         x = embedding(target, name="target")

@@ -23,7 +23,7 @@ def softmax(x: Tensor, temperature: float = 1.0, dim: int = -1) -> Tensor:
     """
     check.floating("x", x)
     check.number("temperature", temperature, above=0)
-    check.dimension(x, dim)
+    check.dimension("x", x, dim)
     if x.shape[dim] == 0:
         raise ValueError(f"x must have at least one entry along dim {dim}; got {check.shape(x)}")
     x = x - x.detach().amax(dim, keepdim=True).clamp_min(torch.finfo(x.dtype).min)
@@ -131,13 +131,16 @@ def entropy(weights: Tensor, dim: int = -1) -> Tensor:
     """Measure how spread out weights are: -sum w log w, in nats, with 0 log 0 = 0.
 
     weights any shape, non-negative; returns the shape without `dim`: 0 for one-hot weights,
-    log n for uniform ones. TypeError if weights is not a floating tensor. Shannon 1948.
+    log n for uniform ones. TypeError if weights is not a floating tensor, ValueError if one of
+    them is negative. Shannon 1948.
 
     >>> entropy(torch.tensor([[0.5, 0.5], [1.0, 0.0]]))
     tensor([0.6931, 0.0000])
     """
     check.floating("weights", weights)
-    check.dimension(weights, dim)
+    check.dimension("weights", weights, dim)
+    if not torch.compiler.is_compiling() and bool((weights < 0).any()):
+        raise ValueError(f"weights must not be negative; got {float(weights.min()):g}")
     return torch.special.entr(weights.masked_fill(weights == 0, 1.0)).sum(dim)
 
 
@@ -163,13 +166,18 @@ def next_token_probabilities(
     """Turn logits into the probabilities to sample from, the unlikely tokens cut off.
 
     logits (..., vocab_size); returns the same shape. top_k keeps the k likeliest tokens; top_p
-    the fewest whose probabilities reach p. What is left sums to 1 again. ValueError if an
-    argument is out of range. Fan et al. 2018 (top-k); Holtzman et al. 2020 (top-p), section 3.1.
+    the fewest whose probabilities reach p. What is left sums to 1 again. A logit of -inf rules
+    its token out. ValueError if an argument is out of range, or no token is left to choose from.
+    Fan et al. 2018 (top-k); Holtzman et al. 2020 (top-p), section 3.1.
 
     >>> next_token_probabilities(torch.tensor([0.5, 0.3, 0.2]).log(), top_p=0.7)
     tensor([0.6250, 0.3750, 0.0000])
     """
     check.floating("logits", logits)
+    if logits.ndim == 0 or 0 in logits.shape:
+        raise ValueError(f"logits must be (..., vocab_size), not empty; got {check.shape(logits)}")
+    if not torch.compiler.is_compiling() and not bool((best := logits.amax(-1)).isfinite().all()):
+        raise ValueError(f"logits must have a finite largest one in each row; got {best.tolist()}")
     probabilities = softmax(logits, temperature)
     ranked, order = probabilities.sort(dim=-1, descending=True, stable=True)
     drop = torch.zeros_like(ranked, dtype=torch.bool)

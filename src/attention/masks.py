@@ -4,13 +4,17 @@ Row i is a query, column j a key. When there are more keys than queries (a cache
 past), the last query is level with the last key: query i stands at position i + n_k - n_q.
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
 from . import _checks as check
 
+Device = torch.device | str | None
 
-def causal_mask(n_q: int, n_k: int | None = None, *, device=None) -> Tensor:
+
+def causal_mask(n_q: int, n_k: int | None = None, *, device: Device = None) -> Tensor:
     """Let each query attend to its own position and to earlier ones.
 
     Returns bool (n_q, n_k), n_k = n_q unless given: True where j <= i + n_k - n_q. With
@@ -25,7 +29,9 @@ def causal_mask(n_q: int, n_k: int | None = None, *, device=None) -> Tensor:
     return j <= i
 
 
-def padding_mask(lengths, n_k: int | None = None, *, device=None) -> Tensor:
+def padding_mask(
+    lengths: Sequence[int] | Tensor, n_k: int | None = None, *, device: Device = None
+) -> Tensor:
     """Let every query attend to the real tokens of its own sequence, not to its padding.
 
     lengths: B integers (list or 1-D tensor), how many tokens each sequence really has. Returns
@@ -37,20 +43,28 @@ def padding_mask(lengths, n_k: int | None = None, *, device=None) -> Tensor:
     <BLANKLINE>
             [[1, 0, 0]]], dtype=torch.int32)
     """
-    lengths = torch.as_tensor(lengths, device=device)
-    if lengths.is_floating_point() or lengths.is_complex() or lengths.dtype == torch.bool:
-        raise TypeError(f"lengths must be integers; got {lengths.dtype}")
+    try:
+        lengths = torch.as_tensor(lengths)
+    except (TypeError, ValueError, RuntimeError):
+        raise TypeError(f"lengths must be a list of integers; got {lengths!r}") from None
     if lengths.ndim != 1 or len(lengths) == 0:
         raise ValueError(f"lengths must be a list of B >= 1 integers; got {check.shape(lengths)}")
+    if lengths.is_floating_point() or lengths.is_complex() or lengths.dtype == torch.bool:
+        raise TypeError(f"lengths must be integers; got {lengths.dtype}")
     if lengths.min() < 0:
         raise ValueError(f"lengths must not be negative; got {lengths.tolist()}")
+    if n_k is None and lengths.max() == 0:
+        raise ValueError(f"lengths must not all be 0 without n_k; got {lengths.tolist()}")
     n_k = check.count("n_k", int(lengths.max()) if n_k is None else n_k)
     if lengths.max() > n_k:
         raise ValueError(f"lengths must not exceed n_k = {n_k}; got {lengths.tolist()}")
+    lengths = lengths.to(device)
     return (torch.arange(n_k, device=lengths.device) < lengths[:, None])[:, None]  # (B, 1, n_k)
 
 
-def sliding_window_mask(n_q: int, window: int, n_k: int | None = None, *, device=None) -> Tensor:
+def sliding_window_mask(
+    n_q: int, window: int, n_k: int | None = None, *, device: Device = None
+) -> Tensor:
     """Let each query attend to keys less than `window` positions away, on both sides.
 
     Returns bool (n_q, n_k): True where |i + n_k - n_q - j| < window. So
@@ -69,7 +83,7 @@ def sliding_window_mask(n_q: int, window: int, n_k: int | None = None, *, device
     return (i - j).abs() < window
 
 
-def prefix_mask(n_q: int, prefix: int, n_k: int | None = None, *, device=None) -> Tensor:
+def prefix_mask(n_q: int, prefix: int, n_k: int | None = None, *, device: Device = None) -> Tensor:
     """Let every query see the first `prefix` keys, and beyond them only the past.
 
     Returns bool (n_q, n_k): True where j < prefix or j <= i + n_k - n_q. ValueError if a length
@@ -114,8 +128,9 @@ def reach(mask: Tensor, layers: int) -> Tensor:
     """Say which inputs can influence which outputs after `layers` layers with this mask.
 
     mask bool (..., n, n). Returns bool (..., n, n): True where input j can reach output i, the
-    residual path (every position reaches itself) included. TypeError if the mask is not
-    boolean, ValueError if it is not square or layers is negative.
+    residual path (every position reaches itself) included. Row i is what is called the receptive
+    field of output i. TypeError if the mask is not boolean, ValueError if it is not square or
+    layers is negative.
 
     >>> reach(causal_mask(4) & sliding_window_mask(4, window=2), layers=2).int()
     tensor([[1, 0, 0, 0],
@@ -136,7 +151,7 @@ def reach(mask: Tensor, layers: int) -> Tensor:
     return reached
 
 
-def _positions(n_q: int, n_k: int | None, device) -> tuple[Tensor, Tensor]:
+def _positions(n_q: int, n_k: int | None, device: Device) -> tuple[Tensor, Tensor]:
     """Positions of the queries (n_q, 1) and of the keys (1, n_k), level at the end."""
     n_q = check.count("n_q", n_q)
     n_k = n_q if n_k is None else check.count("n_k", n_k)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -10,6 +12,17 @@ from .blocks import EncoderBlock
 from .embedding import Embedding
 from .functional import next_token_probabilities
 from .multi_head import KVCache
+
+
+def _per_layer(head_mask: Tensor | None, num_layers: int, num_heads: int) -> Any:
+    """One (h,) factor, or None, for each layer."""
+    if head_mask is None:
+        return [None] * num_layers
+    x, wanted = head_mask, (num_layers, num_heads)
+    if not isinstance(x, Tensor) or tuple(x.shape) != wanted:
+        came = check.shape(x) if isinstance(x, Tensor) else check.kind(x)
+        raise ValueError(f"head_mask must be (num_layers, num_heads) = {wanted}; got {came}")
+    return x
 
 
 class Encoder(nn.Module):
@@ -67,14 +80,17 @@ class Encoder(nn.Module):
         head_mask: Tensor | None = None,
         return_weights: bool = False,
         caches: list[KVCache] | None = None,
-    ):
+    ) -> Tensor | tuple[Tensor, list[Tensor]]:
         """ids (B, n) to logits (B, n, vocab_size); with return_weights, to (logits, weights).
 
-        mask bool, broadcastable to (B, n, n), such as a padding mask; head_mask (num_layers, h)
-        of 0 and 1, 0 switches a head off; caches one per layer. weights is a list, one (B, h, n,
-        n) per layer.
+        mask bool, broadcastable to (B, n, n), such as a padding mask; head_mask (num_layers, h),
+        a factor for each head's output, 0 switches it off; caches one per layer. weights is a
+        list, one (B, h, n, n) per layer, or (B, h, n, past + n) with caches.
         """
-        heads = check.head_mask(head_mask, len(self.layers), self.embedding.num_heads)
+        heads = _per_layer(head_mask, len(self.layers), self.embedding.num_heads)
+        listed = isinstance(caches, (list, tuple)) and all(isinstance(x, KVCache) for x in caches)
+        if caches is not None and not listed:
+            raise TypeError(f"caches must be a list of KVCache; got {caches!r}")
         if caches is not None and len(caches) != len(self.layers):
             raise ValueError(f"caches must be one per layer, {len(self.layers)}; got {len(caches)}")
         if caches is not None and len({id(cache) for cache in caches}) < len(caches):
@@ -107,6 +123,7 @@ class LanguageModel(Encoder):
     """
 
     def __init__(self, *args, is_causal: bool = True, **kwargs):
+        check.flag("is_causal", is_causal)
         self.is_causal = is_causal
         super().__init__(*args, **kwargs)
 
@@ -127,6 +144,8 @@ class LanguageModel(Encoder):
         new token costs one pass of one token.
         """
         check.count("steps", steps, least=0)
+        if generator is not None and not isinstance(generator, torch.Generator):
+            raise TypeError(f"generator must be a torch.Generator; got {check.kind(generator)}")
         was_training = self.training
         self.eval()
         caches = [KVCache() for _ in self.layers] if self.is_causal else None

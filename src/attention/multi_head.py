@@ -35,7 +35,12 @@ class KVCache:
         return sum(x.numel() * x.element_size() for x in (self.k, self.v) if x is not None)
 
     def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Add the new tokens' k and v (..., g, n, d_k); return those of all tokens so far."""
+        """Add the new tokens' k and v (..., g, n, d_k); return those of all tokens so far.
+
+        ValueError, and nothing is added, if they differ from the others in more than n.
+        """
+        check.continues("k", self.k, k)
+        check.continues("v", self.v, v)
         if self.k is not None and self.v is not None:
             k, v = torch.cat([self.k, k], -2), torch.cat([self.v, v], -2)
         self.k, self.v = k, v
@@ -67,6 +72,7 @@ class MultiHeadAttention(nn.Module):
         rotary_base: float | None = None,
     ):
         super().__init__()
+        check.flag("bias", bias)
         check.divides("num_heads", num_heads, "d_model", d_model)
         num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
         check.divides("num_kv_heads", num_kv_heads, "num_heads", num_heads)

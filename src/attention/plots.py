@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
+import numpy as np
 from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
@@ -21,7 +22,7 @@ BLUE, ORANGE, GREEN, RED, SKY, PURPLE = COLOURS = [
     "#0072B2", "#D55E00", "#009E73", "#CC3311", "#3D9BD1", "#AA4499",
 ]  # fmt: skip
 SEQUENTIAL = "cividis"  # perceptually even and made for colour-blind readers
-DIVERGING = "RdBu_r"
+DIVERGING = "RdBu"  # blue above zero, as in the explorers
 
 
 def use_book_style() -> None:
@@ -75,11 +76,7 @@ def heatmap(
     heatmaps can be compared; `fmt=None` leaves the numbers out. Returns the axes.
     ValueError if weights is not a matrix or the labels do not fit it.
     """
-    values = weights.detach().cpu().float().numpy() if isinstance(weights, Tensor) else None
-    if values is None:
-        import numpy as np
-
-        values = np.asarray(weights, dtype=float)
+    values = np.asarray(_numbers(weights), dtype=float)
     if values.ndim != 2:
         raise ValueError(f"weights must be a matrix (n_q, n_k); got shape {values.shape}")
     for name, labels, size in (("rows", rows, values.shape[0]), ("cols", cols, values.shape[1])):
@@ -99,8 +96,9 @@ def heatmap(
     for spine in ax.spines.values():
         spine.set_visible(False)
     n_rows, n_cols = values.shape
-    ax.set_xticks([j + 0.5 for j in range(n_cols)], cols or [str(j) for j in range(n_cols)])
-    ax.set_yticks([i + 0.5 for i in range(n_rows)], rows or [str(i) for i in range(n_rows)])
+    for set_ticks, labels, n in ((ax.set_xticks, cols, n_cols), (ax.set_yticks, rows, n_rows)):
+        names = range(n) if labels is None else labels
+        set_ticks([i + 0.5 for i in range(n)], [str(name) for name in names])
     if row_label:
         ax.set_ylabel(row_label)
     if col_label:
@@ -131,7 +129,12 @@ def curves(
     title: str | None = None,
     log: str = "",
 ) -> Axes:
-    """Draw named curves over x, told apart by colour and by dash; `log` may hold "x" and "y"."""
+    """Draw named curves over x, told apart by colour and by dash; `log` may hold "x" and "y".
+
+    ValueError if it holds something else.
+    """
+    if not isinstance(log, str) or set(log) - {"x", "y"}:
+        raise ValueError(f'log must be "", "x", "y" or "xy"; got {log!r}')
     ax = ax or plt.subplots()[1]
     dashes = ["-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1))]
     for i, (name, y) in enumerate(series.items()):
@@ -148,7 +151,7 @@ def curves(
     return ax
 
 
-def _numbers(x: Sequence[float] | Tensor):
+def _numbers(x: Sequence | Tensor):
     """What Matplotlib takes: a tensor, wherever it is and whatever its type, becomes an array."""
     return x.detach().cpu().double().numpy() if isinstance(x, Tensor) else x
 

@@ -91,8 +91,8 @@ def rotary(x: Tensor, positions: Tensor | None = None, base: float = 10000.0) ->
     frequency = frequency.to(wide).to(x.device)
     if positions is None:
         positions = torch.arange(x.shape[-2], device=x.device)
-    elif not isinstance(positions, Tensor):
-        raise TypeError(f"positions must be a tensor; got {check.kind(positions)}")
+    elif not isinstance(positions, Tensor) or positions.is_complex():
+        raise TypeError(f"positions must be a tensor of real numbers; got {check.kind(positions)}")
     elif positions.shape != x.shape[-2:-1] or positions.device != x.device:
         raise ValueError(
             f"positions must be ({x.shape[-2]},) on {x.device}, one for each row of x; "
@@ -152,6 +152,7 @@ def t5_buckets(
     tensor([15,  8,  1,  0, 17, 24, 31])
     """
     check.integers("relative_position", relative_position)
+    check.flag("bidirectional", bidirectional)
     check.count("num_buckets", num_buckets, least=4 if bidirectional else 2)
     if bidirectional and num_buckets % 2:
         raise ValueError(f"num_buckets must be even when bidirectional; got {num_buckets}")
@@ -188,6 +189,7 @@ class T5Bias(nn.Module):
     ):
         super().__init__()
         check.count("num_heads", num_heads)
+        check.flag("bidirectional", bidirectional)
         self.num_buckets, self.max_distance = num_buckets, max_distance
         self.bidirectional = bidirectional
         self._buckets(1, 1)  # refuses bad arguments now rather than at the first use

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,9 +43,10 @@ def train(
     tensor, or a tuple, list or dict of them) move to the model's device. lr: the learning rate
     after `warmup` steps of linear rise, from where it falls like 1/sqrt(step); constant if warmup
     is 0. clip: the longest gradient allowed, None for any. seed: for dropout; the caller's random
-    state is left alone (on the CPU and CUDA). The model ends in eval mode. ValueError if an
-    argument makes no sense or the batches run out; FloatingPointError as soon as the loss or its
-    gradient is not finite. Vaswani et al. 2017, section 5.3.
+    state is left alone (on the CPU and CUDA). The model ends in eval mode, even if it is stopped.
+    ValueError or TypeError if an argument makes no sense or the batches run out;
+    FloatingPointError as soon as the loss or its gradient is not finite. Vaswani et al. 2017,
+    section 5.3.
 
     >>> model = nn.Linear(1, 1)
     >>> history = train(model, [torch.ones(4, 1)], lambda m, x: (m(x) - 3).square().mean(),
@@ -54,8 +56,13 @@ def train(
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"model must be an nn.Module; got {check.kind(model)}")
+    if not isinstance(batches, Iterable):
+        raise TypeError(f"batches must be a list or a generator; got {check.kind(batches)}")
+    if not callable(loss_fn):
+        raise TypeError(f"loss_fn must be a function (model, batch); got {check.kind(loss_fn)}")
     check.count("steps", steps)
     check.count("warmup", warmup, least=0)
+    check.count("seed", seed, least=0)
     check.number("lr", lr, above=0)
     if clip is not None:
         check.number("clip", clip, above=0)
@@ -65,10 +72,9 @@ def train(
     where = parameters[0].device
     optimizer = torch.optim.Adam(parameters, lr=lr, betas=(0.9, 0.98))
     history = History()
-    with torch.random.fork_rng([where] if where.type == "cuda" else []):
+    with torch.random.fork_rng([where] if where.type == "cuda" else []), _training(model):
         _seed(where, seed)
         stream = _endless(batches)
-        model.train()
         for step in (bar := tqdm(range(1, steps + 1), disable=not progress)):
             rate = lr if warmup == 0 else lr * min(step / warmup, math.sqrt(warmup / step))
             for group in optimizer.param_groups:
@@ -93,7 +99,6 @@ def train(
             history.lr.append(rate)
             history.grad_norm.append(float(norm))
             bar.set_postfix_str(f"loss {value:.3f}", refresh=False)
-        model.eval()
     return history
 
 
@@ -110,6 +115,8 @@ def next_token_loss(
     tensor(1.3863)
     """
     _check_ids("ids", ids)
+    if pad is not None:
+        check.count("pad", pad, least=-math.inf)
     logits = model(ids[:, :-1])  # (B, n, vocab_size)
     ignore = -100 if pad is None else pad
     return F.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten().long(), ignore_index=ignore)
@@ -129,6 +136,8 @@ def translation_loss(
     tensor(1.3863)
     """
     check.integers("source", source)
+    if pad is not None:
+        check.count("pad", pad, least=-math.inf)
     source_mask = None if pad is None else (source != pad)[:, None]  # (B, 1, m)
     _check_ids("target", target)
     return next_token_loss(lambda ids: model(source, ids, source_mask), target, pad)
@@ -138,6 +147,16 @@ def _check_ids(name: str, ids: Tensor) -> None:
     check.integers(name, ids)
     if ids.ndim != 2 or ids.shape[1] < 2:
         raise ValueError(f"{name} must be (B, n + 1) with n >= 1; got {check.shape(ids)}")
+
+
+@contextmanager
+def _training(model: nn.Module) -> Iterator[None]:
+    """Training mode inside, eval mode afterwards, whatever ends it."""
+    model.train()
+    try:
+        yield
+    finally:
+        model.eval()
 
 
 def _seed(where: torch.device, seed: int) -> None:

@@ -1,5 +1,6 @@
 """Words to numbers and back, and numbers dealt out in batches."""
 
+import math
 from collections.abc import Iterable, Iterator
 
 import torch
@@ -20,7 +21,7 @@ class Vocabulary:
     pad, start, end = 0, 1, 2
 
     def __init__(self, words: Iterable[str]):
-        if isinstance(words, str):
+        if isinstance(words, str) or not isinstance(words, Iterable):
             raise TypeError(f"words must be a list of words; got {words!r}")
         self.words = list(dict.fromkeys(["<pad>", "<start>", "<end>", *words]))
         self._ids = {word: i for i, word in enumerate(self.words)}
@@ -32,20 +33,25 @@ class Vocabulary:
         return word in self._ids
 
     def __getitem__(self, word: str) -> int:
-        if word not in self._ids:
+        if not isinstance(word, str) or word not in self._ids:
             raise KeyError(f"the vocabulary of {len(self)} words does not hold {word!r}")
         return self._ids[word]
 
     def encode(self, text: str | Iterable[str]) -> Tensor:
         """A sentence, or a list of words, to ids (n,). KeyError if a word is unknown."""
+        if not isinstance(text, Iterable):
+            raise TypeError(f"text must be a sentence or a list of words; got {text!r}")
         words = text.split() if isinstance(text, str) else text
         return torch.tensor([self[word] for word in words], dtype=torch.int64)
 
     def decode(self, ids: Tensor | Iterable[int]) -> str:
         """ids (n,) to a sentence: what stands before <end>, without <start> and padding."""
+        if isinstance(ids, Tensor) and ids.ndim != 1 or not isinstance(ids, Iterable):
+            came = check.shape(ids) if isinstance(ids, Tensor) else check.kind(ids)
+            raise ValueError(f"ids must be (n,), the tokens of one sentence; got {came}")
         words = []
-        for i in torch.as_tensor(ids).tolist():
-            if i == self.end:
+        for i in ids.tolist() if isinstance(ids, Tensor) else ids:
+            if check.count("ids", i, least=-math.inf) == self.end:
                 break
             if not 0 <= i < len(self):
                 raise ValueError(f"ids must be from 0 to {len(self) - 1}; got {i}")
@@ -53,8 +59,14 @@ class Vocabulary:
                 words.append(self.words[i])
         return " ".join(words)
 
-    def encode_batch(self, sentences: Iterable[str], start=True, end=True) -> Tensor:
+    def encode_batch(
+        self, sentences: Iterable[str], start: bool = True, end: bool = True
+    ) -> Tensor:
         """B sentences to ids (B, n), with <start> and <end> if wanted, padded to the longest."""
+        if isinstance(sentences, str) or not isinstance(sentences, Iterable):
+            raise TypeError(f"sentences must be a list of sentences; got {sentences!r}")
+        check.flag("start", start)
+        check.flag("end", end)
         first, last = [self.start] * start, [self.end] * end
         rows = [first + self.encode(sentence).tolist() + last for sentence in sentences]
         if not rows:
@@ -74,6 +86,10 @@ def batches(*tensors: Tensor, batch_size: int, seed: int = 0) -> Iterator[tuple[
     torch.Size([2])
     """
     check.count("batch_size", batch_size)
+    check.count("seed", seed, least=0)
+    for x in tensors:
+        if not isinstance(x, Tensor) or x.ndim == 0:
+            raise TypeError(f"tensors must be tensors (N, ...); got {x!r}")
     sizes = [len(x) for x in tensors]
     if not sizes or len(set(sizes)) > 1 or sizes[0] < batch_size:
         raise ValueError(f"tensors must share a size of batch_size or more; got {sizes}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import signal
 import sys
 import threading
@@ -46,13 +47,15 @@ def time_limit(seconds: float = SECONDS) -> Iterator[None]:
 
 @contextmanager
 def without(*references: Callable[..., Any]) -> Iterator[None]:
-    """Refuse an answer that calls one of these finished functions."""
-    names = {f.__code__: f.__name__ for f in references}
-    called: set[str] = set()
+    """Refuse an answer that calls one of these finished functions, of Python or of C."""
+    names = {getattr(f, "__code__", f): f.__name__ for f in references}
+    called: list[str] = []
 
-    def watch(frame: Any, event: str, _: Any) -> None:
+    def watch(frame: Any, event: str, function: Any) -> None:
         if event == "call" and frame.f_code in names:
-            called.add(names[frame.f_code])
+            called.append(names[frame.f_code])
+        elif event == "c_call" and function in names:
+            called.append(names[function])
 
     before = sys.getprofile()
     sys.setprofile(watch)
@@ -61,7 +64,7 @@ def without(*references: Callable[..., Any]) -> Iterator[None]:
     finally:
         sys.setprofile(before)
     if called:
-        raise NotYet(f"you call the finished {min(called)}; write it yourself")
+        raise NotYet(f"you call the finished {called[0]}; write it yourself")
 
 
 def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -105,19 +108,34 @@ def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def want_tensor(result: Any, shape: tuple[int, ...], what: str = "the result") -> Tensor:
-    """The result as a tensor of that shape without NaN, else NotYet with a sentence."""
+    """The result as a real tensor of that shape without NaN, else NotYet with a sentence."""
     if not isinstance(result, Tensor):
         raise NotYet(f"{what} must be a tensor; got {type(result).__name__}")
     if tuple(result.shape) != tuple(shape):
         raise NotYet(f"{what} must have shape {tuple(shape)}; got {tuple(result.shape)}")
+    if result.is_complex():
+        raise NotYet(f"{what} is complex; give real numbers")
     if result.is_floating_point() and torch.isnan(result).any():
         raise NotYet(f"{what} contains NaN; where could 0/0 or inf - inf come from?")
     return result
 
 
+def want_whole(result: Any, wanted: str) -> int:
+    """The result as an int, also from a float or a tensor that holds one; else NotYet."""
+    number = result.item() if isinstance(result, Tensor) and result.numel() == 1 else result
+    if isinstance(number, float) and number.is_integer():
+        number = int(number)
+    if isinstance(number, bool) or not isinstance(number, numbers.Integral):
+        plain = isinstance(number, (bool, float, str))
+        raise NotYet(f"{wanted}; got {repr(number) if plain else type(number).__name__}")
+    return int(number)
+
+
 def close(a: Any, b: Any, tol: float = 1e-5) -> bool:
-    """Whether two tensors have one shape and agree to `tol`, relative to their size."""
+    """Whether two real tensors have one shape and agree to `tol`, relative to their size."""
     if not isinstance(a, Tensor) or not isinstance(b, Tensor) or a.shape != b.shape:
+        return False
+    if a.is_complex() or b.is_complex():
         return False
     if a.dtype == torch.bool or b.dtype == torch.bool:
         return a.dtype == b.dtype and bool((a == b).all())

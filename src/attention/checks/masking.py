@@ -79,13 +79,14 @@ def masked_softmax(function: Callable[..., Any]) -> None:
             raise NotYet(
                 "forbidden keys must get exactly 0; use minus infinity, not a large negative number"
             )
-    huge = torch.tensor([[0.0, 1.0, 2e9]])
-    result = call(function, huge, torch.tensor([[True, True, False]]))
-    if not close(result, torch.tensor([[1.0, math.e, 0.0]]) / (1 + math.e)):
-        raise NotYet(
-            "a forbidden score of 2e9 spoils the row: it must be replaced before the softmax, "
-            "not added to, and not removed afterwards"
-        )
+    for huge in ("2e9", "inf"):
+        row = torch.tensor([[0.0, 1.0, float(huge)]])
+        result = call(function, row, torch.tensor([[True, True, False]]))
+        if not close(result, torch.tensor([[1.0, math.e, 0.0]]) / (1 + math.e)):
+            raise NotYet(
+                f"a forbidden score of {huge} spoils the row: it must be replaced before the "
+                "softmax, not added to, and not removed afterwards"
+            )
     scores = _random((3, 4)).requires_grad_()
     mask = torch.tensor([[True, True, False, False], [False] * 4, [True] * 4])
     result = call(function, scores, mask)
@@ -284,9 +285,21 @@ def leak(function: Callable[..., Any]) -> None:
         "attention where only output 0 sees token 4": by(one_pair(0, 4)),
         "a layer that subtracts the mean over all tokens": lambda x: x - x.mean(0),
     }
+
+    def of_one_shape(layer: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+        def checked(x: Tensor) -> Tensor:
+            if tuple(x.shape) != (n, d):
+                raise NotYet(
+                    f"the layer accepts only shape (n, d) = {(n, d)}; got {tuple(x.shape)}: "
+                    "change later tokens instead of leaving them out"
+                )
+            return layer(x)
+
+        return checked
+
     for expected, layers in ((False, honest), (True, leaking)):
         for name, layer in layers.items():
-            found = call(function, layer, n, d)
+            found = call(function, of_one_shape(layer), n, d)
             if isinstance(found, Tensor) and found.ndim == 0:
                 found = found.item()
             if not isinstance(found, bool):

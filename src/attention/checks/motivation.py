@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ._base import NotYet, call, close, diagnose, passed, want_tensor
+from ._base import NotYet, call, close, diagnose, passed, want_tensor, want_whole
 
 __all__ = ["additive_attention", "layer_weights", "layers_needed", "recurrence"]
 
@@ -24,7 +24,8 @@ def layer_weights(function: Callable[..., Any]) -> None:
         got = call(function, n, d)
         if not isinstance(got, tuple) or len(got) != 2:
             raise NotYet(f"return a tuple of two numbers, dense and shared; got {got!r}")
-        dense, shared = got
+        dense = want_whole(got[0], "the dense layer's weights must be one whole number")
+        shared = want_whole(got[1], "the projections' weights must be one whole number")
         if (dense, shared) == (4 * d**2, (n * d) ** 2):
             raise NotYet("the two numbers are right but in the other order: dense first")
         if dense == (n * d) ** 2 + n * d:
@@ -167,5 +168,7 @@ def additive_attention(function: Callable[..., Any]) -> None:
         diagnose(weights, share(torch.tanh(inner) @ v), suspects, "the weights are not right")
         context = want_tensor(context, (d,), "the context")
         plain = {"the context is the plain mean; weight the states by the weights": H.mean(0)}
-        diagnose(context, weights @ H, plain, "the context is the weighted sum of the rows of H")
+        diagnose(
+            context, weights.to(H) @ H, plain, "the context is the weighted sum of the rows of H"
+        )
     passed("additive attention, one matrix product for all states")

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ..functional import attention
-from ._base import NotYet, call, close, diagnose, passed, want_tensor
+from ._base import NotYet, call, close, diagnose, passed, want_tensor, want_whole
 
 __all__ = [
     "cache_bytes",
@@ -141,12 +141,9 @@ def count_parameters(function: Callable[..., Any]) -> None:
         (64, 8, 8, True), (512, 8, 1, True), (24, 6, 3, True),
     ]  # fmt: skip
     for d, h, g, bias in cases:
-        result, right = call(function, d, h, g, bias), ours(d, h, g, bias)
+        result = want_whole(call(function, d, h, g, bias), "return one whole number")
+        right = ours(d, h, g, bias)
         where = f"d_model = {d}, {h} heads, {g} heads of keys and values, bias = {bias}"
-        if isinstance(result, float) and result == int(result):
-            result = int(result)
-        if isinstance(result, bool) or not isinstance(result, int):
-            raise NotYet(f"return one whole number; got {type(result).__name__}")
         if result == right:
             continue
         kv = d // h * g
@@ -178,13 +175,12 @@ def cache_bytes(function: Callable[..., Any]) -> None:
     """`my_cache_bytes(layers, kv_heads, d_k, tokens, bytes_per_number)`: an int."""
     cases = [(13, 5, 7, 11, 6), (80, 64, 128, 1, 2), (80, 8, 128, 1, 2), (80, 1, 128, 1, 2)]
     for layers, heads, d_k, tokens, width in cases:
-        result = call(function, layers, heads, d_k, tokens, width)
+        result = want_whole(
+            call(function, layers, heads, d_k, tokens, width),
+            "return the number of bytes, a whole number",
+        )
         right = 2 * layers * heads * d_k * tokens * width
         where = f"layers {layers}, kv_heads {heads}, d_k {d_k}, tokens {tokens}, bytes {width}"
-        if isinstance(result, float) and result == int(result):
-            result = int(result)
-        if isinstance(result, bool) or not isinstance(result, int):
-            raise NotYet(f"return the number of bytes, a whole number; got {result!r} (at {where})")
         if result == right:
             continue
         suspects = {
@@ -312,7 +308,7 @@ def other_weights(function: Callable[..., Any]) -> None:
         raw, v = _random((n,), (n, d), seed=seed)
         weights = torch.softmax(raw, 0)
         at = f"n = {n}, d = {d}"
-        result = want_tensor(call(function, weights, v), (n,), "the new weights").detach()
+        result = want_tensor(call(function, weights, v), (n,), "the new weights").detach().to(v)
         if not close(result.sum(), torch.tensor(1.0), 1e-4):
             raise NotYet(f"the weights must sum to 1; yours sum to {result.sum():.4f} ({at})")
         if (result < -1e-6).any():

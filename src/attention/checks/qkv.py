@@ -30,7 +30,7 @@ def _randn(seed: int, *shape: int) -> Tensor:
 def three_projections(function: Callable[..., Any]) -> None:
     """Check `my_projections(x, w_q, w_k, w_v)`, which returns q, k and v."""
     for seed, (lead, n, d_model, d_k, d_v) in enumerate(
-        (((), 4, 6, 6, 6), ((), 3, 16, 8, 5), ((2,), 4, 6, 6, 6), ((2, 3), 4, 8, 2, 3))
+        (((), 6, 6, 6, 6), ((), 3, 16, 8, 5), ((2,), 4, 6, 6, 6), ((2, 3), 4, 8, 2, 3))
     ):
         x = _randn(seed, *lead, n, d_model)
         w = [_randn(10 + seed + 7 * i, d_model, d) for i, d in enumerate((d_k, d_k, d_v))]
@@ -79,10 +79,7 @@ def share_of_the_second_key(function: Callable[..., Any]) -> None:
     for seed, (lead, d_k) in enumerate((((), 2), ((5,), 2), ((4,), 16), ((2, 3), 7))):
         q = _randn(seed, *lead, d_k)
         k_1, k_2 = _randn(seed + 40, d_k), _randn(seed + 80, d_k)
-        got = call(function, q, k_1, k_2)
-        if isinstance(got, float):
-            got = torch.tensor(got)
-        got = want_tensor(got, lead, "the share")
+        got = _share(function, lead, q, k_1, k_2)
         s_1, s_2 = q @ k_1, q @ k_2
         gap, root = s_2 - s_1, math.sqrt(d_k)
         diagnose(
@@ -105,17 +102,20 @@ def share_of_the_second_key(function: Callable[..., Any]) -> None:
             },
             f"wrong share for q of shape {tuple(q.shape)}",
         )
-    edge = call(function, torch.tensor([7.0, 4.0]), torch.tensor([0.18, 0.10]),
-                torch.tensor([0.22, 0.03]))  # fmt: skip
-    if not math.isclose(float(edge), 0.5, abs_tol=1e-5):
+    keys = torch.tensor([0.18, 0.10]), torch.tensor([0.22, 0.03])
+    edge = _share(function, (), torch.tensor([7.0, 4.0]), *keys)
+    if not close(edge, torch.tensor(0.5)):
         raise NotYet("for the query [7, 4] the keys of cat and mat tie: the share is one half")
     big = torch.tensor([[1e4, 0.0], [-1e4, 0.0]])
-    got = want_tensor(
-        call(function, big, torch.tensor([1.0, 0.0]), torch.tensor([-1.0, 0.0])), (2,), "the share"
-    )
+    got = _share(function, (2,), big, torch.tensor([1.0, 0.0]), torch.tensor([-1.0, 0.0]))
     if not close(got, torch.tensor([0.0, 1.0])):
         raise NotYet("wrong share for very long queries: it should run from 0 to 1")
     passed("with two keys, softmax is a sigmoid of the difference")
+
+
+def _share(function: Callable[..., Any], shape: tuple[int, ...], *args: Tensor) -> Tensor:
+    got = call(function, *args)
+    return want_tensor(torch.tensor(got) if isinstance(got, float) else got, shape, "the share")
 
 
 def _merged(pieces: list[str], pair: tuple[str, str]) -> list[str]:
@@ -244,7 +244,7 @@ def weights_from_output(function: Callable[..., Any]) -> None:
     ]
     for values, right in cases:
         out = right @ values
-        got = want_tensor(call(function, out, values), (3,), "the weights")
+        got = want_tensor(call(function, out, values), (3,), "the weights").to(values)
         if close(got, right, 1e-4):
             continue
         if close(got @ values, out, 1e-4) and not close(got.sum(), torch.tensor(1.0), 1e-4):
@@ -283,7 +283,7 @@ def aimed_query(function: Callable[..., Any]) -> None:
     for k in keys:
         for want in ([0.2, 0.5, 0.3], [0.9, 0.05, 0.05], [1 / 3, 1 / 3, 1 / 3]):
             want = torch.tensor(want)
-            q = want_tensor(call(function, k, want), (2,), "the query")
+            q = want_tensor(call(function, k, want), (2,), "the query").to(k)
             logs = want.log()
             gaps = logs[:2] - logs[2]
             solve = torch.linalg.solve

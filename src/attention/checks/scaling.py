@@ -197,6 +197,8 @@ def score_variance(function: Callable[..., Any]) -> None:
             got = got.item()
         if isinstance(got, bool) or not isinstance(got, (int, float)):
             raise NotYet(f"return one number; got {type(got).__name__}")
+        if not -1e300 < got < 1e300:
+            raise NotYet("the variance must be a finite number; print what you return")
         v, m = variance, mean
         right = d_k * (v * v + 2 * m * m * v)
         case = f"d_k = {d_k}, mean {m:g}, variance {v:g}"
@@ -209,10 +211,9 @@ def score_variance(function: Callable[..., Any]) -> None:
             * (v * v + m * m * v),
             "you forgot to take away the squared mean of the product: Var = E[x^2] - E[x]^2": d_k
             * (v + m * m) ** 2,
-            "this is for one pair of entries; d_k of them are added": right / d_k,
+            "this is d_k times too small: it is the variance for one pair of entries, or that of "
+            "the score divided by the root of d_k; the raw score adds d_k pairs": right / d_k,
             "variances of independent terms add: d_k times, not d_k squared": d_k * right,
-            "this is the variance after dividing by the root of d_k; the raw score is asked "
-            "for": right / d_k,
             "squares are missing: with variance v the term is 2 mean^2 v": d_k
             * (v * v + 2 * m * m),
             "use the square of the mean, not the mean": d_k * (v * v + 2 * m * v),
@@ -227,10 +228,16 @@ def score_variance(function: Callable[..., Any]) -> None:
 
 
 def jacobian(function: Callable[..., Any]) -> None:
-    """Check `my_jacobian(scores, temperature=1.0)`, the derivative of softmax."""
+    """Check `my_jacobian(scores, temperature=1.0)`, the derivative of softmax, derived by hand."""
+    finished = (
+        softmax_jacobian, torch.autograd.functional.jacobian, torch.func.jacrev, torch.func.jacfwd,
+        torch.autograd.grad, torch.autograd.backward,
+    )  # fmt: skip
     for n, temperature in ((2, 1.0), (3, 1.0), (5, 2.0), (4, 0.5), (1, 1.0)):
         scores = _randn(n, n)
-        got = want_tensor(call(function, scores, temperature), (n, n), "the Jacobian")
+        with without(*finished):
+            got = call(function, scores, temperature)
+        got = want_tensor(got, (n, n), "the Jacobian")
         a = softmax(scores, temperature)
         right = softmax_jacobian(a) / temperature
         outer = a[:, None] * a[None, :]

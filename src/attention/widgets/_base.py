@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import inspect
 import io
 import math
 import re
@@ -227,6 +228,21 @@ class Explorer(anywidget.AnyWidget):
             cls._esm = module_text(cls.name)
             cls._css = _read("explorer.css")
         super().__init_subclass__(**kwargs)
+
+    def __init__(self, *args: Any, **traits: Any) -> None:
+        """Set the traits given; a TraitError names one that the explorer does not have."""
+        for name in sorted(set(traits) - set(self.trait_names()) - {"model_id"}):
+            raise traitlets.TraitError(
+                f"{type(self).__name__} has no {name!r}; it has {', '.join(self._own_names())}"
+            )
+        super().__init__(*args, **traits)
+
+    def _own_names(self) -> list[str]:
+        """What a reader may pass: the explorer's own traits, and arguments that set several."""
+        traits = set(self.trait_names()) - set(anywidget.AnyWidget.class_trait_names())
+        arguments = inspect.signature(type(self).__init__).parameters.values()
+        named = {p.name for p in arguments if p.kind is p.POSITIONAL_OR_KEYWORD} - {"self"}
+        return sorted(name for name in traits | named if not name.startswith("_"))
 
     @property
     def caption(self) -> str:

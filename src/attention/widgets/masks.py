@@ -43,6 +43,8 @@ class Masks(Explorer):
     layers = Whole(3, 1, 8)
 
     def __init__(self, labels: Any = None, mask: Any = None, **traits: Any) -> None:
+        if isinstance(labels, str):
+            raise traitlets.TraitError(f"labels must be a list of 2 to 12 tokens; got {labels!r}")
         labels = [str(label) for label in (_WORDS if labels is None else labels)]
         n = len(labels)
         if not 2 <= n <= 12:
