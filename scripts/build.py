@@ -8,6 +8,7 @@ import argparse
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -75,6 +76,25 @@ def restore() -> None:
         (BUILD / "site-before").rename(SITE)
 
 
+def dress_door(site: Path) -> None:
+    """Give the site's root, which only leads to the start page, that page's title and card."""
+    root, start = site / "index.html", site / "book" / "index.html"
+    if not start.exists() or "Refresh" not in root.read_text("utf-8"):
+        return
+    head = start.read_text("utf-8").split("</head>")[0]
+    tags = re.findall(
+        r'<title>.*?</title>|<meta (?:name="description"|(?:property|name)="(?:og|twitter):)[^>]*>',
+        head,
+    )
+    tags += [
+        '<link rel="icon" href="_static/favicon.svg">',
+        '<meta http-equiv="Refresh" content="0; url=book/index.html">',
+    ]
+    body = '<p><a href="book/index.html">To the book</a></p>'
+    page = ["<!doctype html>", '<html lang="en">', '<meta charset="utf-8">', *tags, body, ""]
+    root.write_text("\n".join(page), encoding="utf-8")
+
+
 def publish() -> None:
     """Assemble the site beside the old one, then exchange them: all of it or nothing."""
     fresh, old = BUILD / "site", BUILD / "site-before"
@@ -82,6 +102,7 @@ def publish() -> None:
         shutil.rmtree(folder, ignore_errors=True)
     skip = shutil.ignore_patterns(".buildinfo", "reports", "objects.inv")
     shutil.copytree(BUILD / "html", fresh, ignore=skip)
+    dress_door(fresh)
     shutil.copytree(
         BUILD / "ipynb" / "book", fresh / "notebooks", ignore=shutil.ignore_patterns(".*")
     )

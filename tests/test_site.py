@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from bs4 import BeautifulSoup
 from site_browser import SITE, Visit, html
 
 pytestmark = pytest.mark.browser
@@ -27,6 +28,17 @@ def test_a_page_asks_no_other_address_and_logs_no_error(chrome, address, page, w
         assert visit.complaints == []
         outside = [u for u in visit.requests if not u.startswith((address[way], "data:", "blob:"))]
         assert outside == []
+
+
+def test_the_door_has_the_title_and_the_card_of_the_start_page():
+    start, door = (BeautifulSoup((SITE / p).read_text("utf-8"), "html.parser")
+                   for p in ("book/index.html", "index.html"))  # fmt: skip
+    assert door.title.text == start.title.text == start.h1.text.rstrip("#")
+    for name in ("og:title", "og:description", "og:site_name"):
+        same = [page.find("meta", property=name)["content"] for page in (start, door)]
+        assert same[0] == same[1] and "not set" not in same[0], name
+    assert (SITE / door.find("link", rel="icon")["href"]).is_file()
+    assert door.a["href"] == "book/index.html"
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -22,6 +22,8 @@ def _repair(app, pagename, templatename, context, doctree):
         for pattern, replacement in REPLACED:
             body = re.sub(pattern, replacement, body)
         context["body"] = body
+    if context.get("title") == context.get("docstitle"):
+        context["docstitle"] = ""  # the start page's title is the book's: once is enough
     if pagename == "search":
         app.add_js_file("search_excerpts.js", loading_method="defer")
 
