@@ -12,9 +12,9 @@ CLASSES = [cls for cls in CLASSES if cls is not widgets.Explorer]
 @pytest.mark.parametrize("cls", CLASSES)
 def test_a_misspelt_argument_is_refused_by_name(cls):
     with pytest.raises(traitlets.TraitError) as caught:
-        cls(temperatur=9.0)
+        cls(heat=9.0)
     sentence = str(caught.value)
-    assert sentence.startswith(f"{cls.__name__} has no 'temperatur'; it has ")
+    assert sentence.startswith(f"{cls.__name__} has no 'heat'; it has ")
     names = sentence.partition("it has ")[2].split(", ")
     assert names == sorted(names) and all(hasattr(cls, name) or name == "preset" for name in names)
     assert not {"layout", "comm", "keys", "self", "traits"} & set(names)
