@@ -41,6 +41,14 @@ def test_the_door_has_the_title_and_the_card_of_the_start_page():
     assert door.a["href"] == "book/index.html"
 
 
+def test_a_search_shows_the_words_around_what_was_typed(chrome, address):
+    with Visit(chrome, address["http"], "search.html?q=rotary") as visit:  # its stem is "rotari"
+        visit.page.wait_for_selector(".context")
+        visit.page.wait_for_timeout(1500)
+        shown = visit.page.locator(".context").all_inner_texts()
+    assert len(shown) > 2 and all("rotary" in text.lower() for text in shown), shown
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_maths_is_typeset_and_no_markup_is_left(page):
     article = copy.copy(html(page).select_one("article"))
