@@ -75,6 +75,15 @@ MOVE = """async (node) => {
 # The yardstick: the browser's own slider and its number, on a page that holds nothing else.
 BARE = """<!doctype html><input type="range" id="a"><output id="b"></output>
 <script>a.oninput = () => { b.textContent = a.value; };</script>"""
+# The same slider before the first explorer of a chapter: what the page itself costs a move.
+BARE_HERE = """() => {
+  const [box, bar, out] = ["p", "input", "output"].map(tag => document.createElement(tag));
+  bar.type = "range";
+  bar.oninput = () => { out.textContent = bar.value; };
+  box.append(bar, out);
+  document.querySelector("[data-explorer]").before(box);
+  return bar;
+}"""
 # Each explorer is measured at its largest: all sliders at their upper ends.
 LARGEST = """(place) => place.querySelectorAll("input[type=range]").forEach((slider) => {
   slider.value = slider.max;
@@ -249,6 +258,16 @@ def main() -> None:
             page = context.new_page()
             page.goto(f"{base}/{path}")
             session = context.new_cdp_session(page)
+            page.wait_for_timeout(2000)  # the whole page has been laid out
+            slider = page.evaluate_handle(BARE_HERE).as_element()
+            assert slider
+            slider.scroll_into_view_if_needed()
+            page.wait_for_timeout(500)
+            here = timed(session, slider)
+            ratio = statistics.median(here[1]) / statistics.median(bare[1])
+            columns = " | ".join(map(spread, here))
+            print(f"| none | a bare slider in {Path(path).stem} | {columns} | {ratio:.1f} |")
+            slider.evaluate("bar => bar.parentElement.remove()")
             for explorer in page.query_selector_all("[data-explorer]"):
                 explorer.scroll_into_view_if_needed()
                 name = explorer.get_attribute("data-explorer")
