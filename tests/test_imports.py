@@ -24,8 +24,10 @@ CORE = {  # module: what it may import of the package, and from outside
     "training": ({"_checks"}, {"torch", "tqdm"}),
     "vocabulary": ({"_checks"}, {"torch"}),
     "data": ({"_checks", "vocabulary"}, {"torch"}),
+    "example": (set(), {"torch"}),
+    "tables": (set(), {"torch"}),
 }
-WITHOUT_EXAMPLE = {"History", "PronounTask"}  # shown by `train` and `pronoun_task`
+WITHOUT_EXAMPLE = {"History", "PronounTask", "Table"}  # shown by `train`, `pronoun_task`, `table`
 CORE["__init__"] = (set(CORE), set())
 
 

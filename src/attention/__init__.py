@@ -12,6 +12,7 @@ from .data import (
 from .device import describe_device, device
 from .embedding import POSITIONS, Embedding
 from .encoder_decoder import EncoderDecoder
+from .example import FEATURES, cat_sentence
 from .functional import (
     attention,
     entropy,
@@ -40,6 +41,7 @@ from .positions import (
     sinusoidal_encoding,
     t5_buckets,
 )
+from .tables import Table, table
 from .training import History, next_token_loss, train, translation_loss
 from .vocabulary import Vocabulary, batches
 
@@ -49,6 +51,7 @@ __all__ = [
     "Encoder",
     "EncoderBlock",
     "EncoderDecoder",
+    "FEATURES",
     "FeedForward",
     "History",
     "KVCache",
@@ -58,11 +61,13 @@ __all__ = [
     "POSITIONS",
     "PronounTask",
     "T5Bias",
+    "Table",
     "Vocabulary",
     "alibi_bias",
     "alibi_slopes",
     "attention",
     "batches",
+    "cat_sentence",
     "causal_mask",
     "describe_device",
     "device",
@@ -82,6 +87,7 @@ __all__ = [
     "softmax",
     "softmax_jacobian",
     "t5_buckets",
+    "table",
     "to_torch_mha_mask",
     "train",
     "translation_loss",

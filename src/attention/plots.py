@@ -198,3 +198,23 @@ def arrow(
             shrinkB=2,
         )  # fmt: skip
     )
+
+
+def vectors(
+    x: Tensor | Sequence[Sequence[float]],
+    rows: Sequence[str],
+    cols: Sequence[str],
+    *,
+    ax: Axes | None = None,
+    title: str | None = None,
+    reach: float = 1.0,
+) -> Axes:
+    """Draw vectors as rows of coloured cells, one colour above zero and one below.
+
+    x (n, d), one row a token; rows and cols name tokens and features; the scale runs from
+    -reach to reach. Returns the axes; errors as `heatmap`.
+    """
+    return heatmap(
+        x, rows, cols, ax=ax, title=title, vmin=-reach, vmax=reach, cmap=DIVERGING, fmt=".1f",
+        row_label=None, col_label=None,
+    )  # fmt: skip
