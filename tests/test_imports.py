@@ -24,10 +24,17 @@ CORE = {  # module: what it may import of the package, and from outside
     "training": ({"_checks"}, {"torch", "tqdm"}),
     "vocabulary": ({"_checks"}, {"torch"}),
     "data": ({"_checks", "vocabulary"}, {"torch"}),
+    "byte_pairs": ({"_checks"}, {"torch"}),
+    "texts": ({"_checks", "byte_pairs"}, {"torch"}),
     "example": (set(), {"torch"}),
     "tables": (set(), {"torch"}),
 }
-WITHOUT_EXAMPLE = {"History", "PronounTask", "Table"}  # shown by `train`, `pronoun_task`, `table`
+WITHOUT_EXAMPLE = {
+    "History",
+    "PronounTask",
+    "Table",
+    "Text",
+}  # shown by `train`, `pronoun_task`, `table`, `tales`
 CORE["__init__"] = (set(CORE), set())
 
 

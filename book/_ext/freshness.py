@@ -13,7 +13,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "src" / "attention"
 GENERATED = {"404", "genindex", "index", "py-modindex", "search"}  # pages without a source
-KINDS = {".py", ".js", ".css"}
+KINDS = {".py", ".js", ".css", ".txt"}
 
 
 def package_digest(root: Path = PACKAGE) -> str:

@@ -1,6 +1,7 @@
 """Attention, from the formula to small trained transformers: the code that the book runs."""
 
 from .blocks import DecoderBlock, EncoderBlock, FeedForward
+from .byte_pairs import BytePairs, learn_merges
 from .data import (
     PronounTask,
     pronoun_task,
@@ -42,10 +43,12 @@ from .positions import (
     t5_buckets,
 )
 from .tables import Table, table
+from .texts import Text, from_text, tales
 from .training import History, next_token_loss, train, translation_loss
 from .vocabulary import Vocabulary, batches
 
 __all__ = [
+    "BytePairs",
     "DecoderBlock",
     "Embedding",
     "Encoder",
@@ -62,6 +65,7 @@ __all__ = [
     "PronounTask",
     "T5Bias",
     "Table",
+    "Text",
     "Vocabulary",
     "alibi_bias",
     "alibi_slopes",
@@ -72,7 +76,9 @@ __all__ = [
     "describe_device",
     "device",
     "entropy",
+    "from_text",
     "fused_attention",
+    "learn_merges",
     "next_token_loss",
     "next_token_probabilities",
     "padding_mask",
@@ -88,6 +94,7 @@ __all__ = [
     "softmax_jacobian",
     "t5_buckets",
     "table",
+    "tales",
     "to_torch_mha_mask",
     "train",
     "translation_loss",
