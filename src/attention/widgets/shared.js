@@ -860,8 +860,10 @@ function add(a, b) { // into b
   return b;
 }
 
-// A pre-norm block of named flat arrays: x (n, d) -> { x, weights (h, n, n) }. on: 0 or 1 per head.
-export function block(x, w, heads, { causal = false, on = null } = {}) {
+// A pre-norm block of named flat arrays: x (n, d) -> { x, weights (h, n, n), joined (n, d) }, where
+// joined is what the heads say, side by side. on: 0 or 1 per head; given: { at, heads, joined }, what
+// some heads are to say in row `at`.
+export function block(x, w, heads, { causal = false, on = null, given = null } = {}) {
   const d = x[0].length / heads;
   let h = x.map((row) => layerNorm(row, w.normAttention, w.normAttentionOffset));
   const [q, k, v] = ["q", "k", "v"].map((name) => linear(h, w[name], w[`${name}Offset`]));
@@ -881,14 +883,18 @@ export function block(x, w, heads, { causal = false, on = null } = {}) {
     }
     return row;
   }));
+  for (const r of given ? given.heads : []) {
+    for (let c = r * d; c < (r + 1) * d; c++) joined[given.at][c] = given.joined[given.at][c];
+  }
   x = add(x, linear(joined, w.o, w.oOffset));
   h = x.map((row) => layerNorm(row, w.normForward, w.normForwardOffset));
   const hidden = linear(h, w.widen, w.widenOffset).map((row) => row.map((z) => Math.max(0, z)));
-  return { x: add(x, linear(hidden, w.narrow, w.narrowOffset)), weights };
+  return { x: add(x, linear(hidden, w.narrow, w.narrowOffset)), weights, joined };
 }
 
 // The package's Encoder or LanguageModel (pre-norm, sinusoids, relu) from the numbers of its
-// state_dict in order. Returns run(ids, on) -> { logits (n, vocab), weights (layers, h, n, n) }.
+// state_dict in order. Returns run(ids, on, given) -> { logits (n, vocab), weights (layers, h, n, n),
+// joined (layers, n, d) }; on and given are those of `block`, one a layer.
 export function transformer(numbers, { vocab, d, heads, layers, tied, causal }) {
   let at = 0;
   const take = (size) => numbers.subarray(at, (at += size));
@@ -906,15 +912,17 @@ export function transformer(numbers, { vocab, d, heads, layers, tied, causal }) 
   });
   const [gain, offset] = [take(d), take(d)];
   if (at !== numbers.length) throw new Error(`the model has ${at} weights; got ${numbers.length}`);
-  return (ids, on = null) => {
+  return (ids, on = null, given = null) => {
     let x = ids.map((id, i) => sinusoid(i, d).map((place, c) =>
       tokens[id * d + c] * Math.sqrt(d) + place));
-    const weights = blocks.map((w, layer) => {
-      const done = block(x, w, heads, { causal, on: on?.[layer] });
+    const [weights, joined] = [[], []];
+    blocks.forEach((w, layer) => {
+      const done = block(x, w, heads, { causal, on: on?.[layer], given: given?.[layer] });
       x = done.x;
-      return done.weights;
+      weights.push(done.weights);
+      joined.push(done.joined);
     });
-    return { logits: linear(x.map((row) => layerNorm(row, gain, offset)), output), weights };
+    return { logits: linear(x.map((row) => layerNorm(row, gain, offset)), output), weights, joined };
   };
 }
 
