@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 from bs4 import BeautifulSoup
+from fontTools.ttLib import TTFont
 from site_browser import SITE, Visit, html
 
 pytestmark = pytest.mark.browser
@@ -54,12 +55,34 @@ def test_maths_is_typeset_and_no_markup_is_left(page):
     article = copy.copy(html(page).select_one("article"))
     formulas = article.select(".math")
     for formula in formulas:
-        assert formula.select_one(".katex math"), f"not typeset: {formula.get_text()[:60]}"
-        assert not formula.select(".katex-error"), formula.get_text()[:60]
-    for code in article.select("pre, code, .katex, script"):
+        assert formula.select_one("math"), f"not typeset: {formula.get_text()[:60]}"
+        assert not formula.select("merror, .temml-error"), formula.get_text()[:60]
+    for code in article.select("pre, code, math, script"):
         code.decompose()
     text = article.get_text(" ")
     assert not re.search(r"\\(frac|sqrt|begin|top|text)\b|\{[a-z:]+\}`|^:::|\$\S", text, re.M)
+
+
+def italic(letter: str) -> str:
+    """The letter that a browser draws for a variable of one letter."""
+    for first, last, at in (("A", "Z", 0x1D434), ("a", "z", 0x1D44E), ("α", "ω", 0x1D6FC)):
+        if first <= letter <= last:
+            return "ℎ" if letter == "h" else chr(at + ord(letter) - ord(first))
+    return letter
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_mathematics_font_has_every_letter_of_the_formulas(page):
+    fonts = Path(__file__).parents[1] / "book" / "_static" / "fonts"
+    letters = TTFont(fonts / "maths.woff2").getBestCmap()
+    words = [(tag.name, tag.get("mathvariant"), tag.text)
+             for tag in html(page).select("math :is(mi, mo, mn, mtext)")]  # fmt: skip
+    drawn = {
+        italic(text) if (name, upright) == ("mi", None) and len(text) == 1 else letter
+        for name, upright, text in words
+        for letter in text
+    }
+    assert {letter for letter in drawn if ord(letter) not in letters} == set()
 
 
 @pytest.mark.parametrize("way", ["file", "http"])
