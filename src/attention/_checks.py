@@ -20,7 +20,7 @@ def count(name: str, value: int, least: float = 1) -> int:
 def number(name: str, value: float, above: float = -math.inf) -> None:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a number; got {value!r}")
-    if not math.isfinite(value):
+    if not -math.inf < value < math.inf:  # math.isfinite does not take symbolic numbers
         raise ValueError(f"{name} must be finite; got {value}")
     if value <= above:
         raise ValueError(f"{name} must be greater than {above}; got {value}")
