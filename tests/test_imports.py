@@ -27,6 +27,7 @@ CORE = {  # module: what it may import of the package, and from outside
     "vocabulary": ({"_checks"}, {"torch"}),
     "data": ({"_checks", "vocabulary"}, {"torch"}),
     "example": (set(), {"torch"}),
+    "patching": ({"_checks"}, {"torch"}),
     "tables": (set(), {"torch"}),
 }
 WITHOUT_EXAMPLE = {"History", "PronounTask", "Table"}  # shown by `train`, `pronoun_task`, `table`

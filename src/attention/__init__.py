@@ -30,6 +30,7 @@ from .masks import (
 )
 from .models import Encoder, LanguageModel
 from .multi_head import KVCache, MultiHeadAttention
+from .patching import head_parts, patch_heads
 from .positions import (
     LearnedPositions,
     T5Bias,
@@ -73,9 +74,11 @@ __all__ = [
     "device",
     "entropy",
     "fused_attention",
+    "head_parts",
     "next_token_loss",
     "next_token_probabilities",
     "padding_mask",
+    "patch_heads",
     "prefix_mask",
     "pronoun_task",
     "reach",
