@@ -24,10 +24,11 @@ class FeedForward(nn.Module):
     ):
         super().__init__()
         check.count("d_model", d_model)
-        check.fraction("dropout", dropout)
+        check.share("dropout", dropout)
         d_ff = 4 * d_model if d_ff is None else d_ff
         check.count("d_ff", d_ff)
-        check.one_of("activation", activation, _ACTIVATIONS)
+        if activation not in list(_ACTIVATIONS):
+            raise ValueError(f"activation must be one of {list(_ACTIVATIONS)}; got {activation!r}")
         self.widen, self.narrow = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
         self.activation, self.dropout = activation, nn.Dropout(dropout)
 
