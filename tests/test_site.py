@@ -6,13 +6,17 @@
 import copy
 import functools
 import re
+import sys
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
 from bs4 import BeautifulSoup
-from fontTools.ttLib import TTFont
 from site_browser import SITE, Visit, html
+
+sys.path.insert(0, str(SITE.parent / "scripts"))
+
+import fonts  # noqa: E402
 
 pytestmark = pytest.mark.browser
 PAGES = sorted(p.relative_to(SITE).as_posix() for p in (SITE / "book").glob("*.html"))
@@ -73,8 +77,7 @@ def italic(letter: str) -> str:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_mathematics_font_has_every_letter_of_the_formulas(page):
-    fonts = Path(__file__).parents[1] / "book" / "_static" / "fonts"
-    letters = TTFont(fonts / "maths.woff2").getBestCmap()
+    letters = fonts.letters(fonts.MATHS)
     words = [(tag.name, tag.get("mathvariant"), tag.text)
              for tag in html(page).select("math :is(mi, mo, mn, mtext)")]  # fmt: skip
     drawn = {
