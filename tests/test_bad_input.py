@@ -57,9 +57,9 @@ for name, run in (("attention", A.attention), ("fused_attention", A.fused_attent
         refuses(name, argument, TypeError, "torch.int64", lambda put=put: put(X.long()))
         refuses(name, argument, TypeError, "one dtype", lambda put=put: put(X.double()))
         refuses(name, argument, ValueError, "on one device", lambda put=put: put(META))
-        refuses(name, argument, ValueError, "no empty dimension",
+        refuses(name, argument, ValueError, "with n and d at least 1",
                 lambda put=put: put(X[:, :0]))  # fmt: skip
-        refuses(name, argument, ValueError, "no empty dimension",
+        refuses(name, argument, ValueError, "with n and d at least 1",
                 lambda put=put: put(X[..., :0]))  # fmt: skip
         refuses(name, argument, ValueError, "must be (..., n, d)",
                 lambda put=put: put(X[0, 0]))  # fmt: skip
@@ -175,7 +175,7 @@ refuses("LearnedPositions", "max_len", ValueError, "below max_len = 4; got 2 to 
         lambda: A.LearnedPositions(4, 4)(3, 2))  # fmt: skip
 refuses("rotary", "x", TypeError, "int64", lambda: A.rotary(IDS))
 refuses("rotary", "x", ValueError, "even", lambda: A.rotary(X[..., :3]))
-refuses("rotary", "x", ValueError, "no empty dimension", lambda: A.rotary(X[:, :0]))
+refuses("rotary", "x", ValueError, "with n and d at least 1", lambda: A.rotary(X[:, :0]))
 refuses("rotary", "positions", TypeError, "list", lambda: A.rotary(X, [0, 1, 2]))
 refuses("rotary", "positions", ValueError, "(3,) on cpu", lambda: A.rotary(X, torch.arange(2)))
 refuses("rotary", "base", ValueError, "greater than 1", lambda: A.rotary(X, base=0.5))
@@ -268,6 +268,13 @@ for bad in ("tanh", [], None):
 refuses("FeedForward", "dropout", ValueError, "1.0", lambda: A.FeedForward(4, dropout=1.0))
 refuses("FeedForward", "x", ValueError, "got (2, 3, 5)",
         lambda: A.FeedForward(4)(torch.zeros(2, 3, 5)))  # fmt: skip
+for name, bad, error, words in (("d_model", 0, ValueError, "at least 1"),
+                                ("norm_first", 1, TypeError, "got a int"),
+                                ("dropout", 1.0, ValueError, "less than 1")):  # fmt: skip
+    refuses("SubLayer", name, error, words,
+            lambda n=name, bad=bad: A.SubLayer(**{"d_model": 4, n: bad}))  # fmt: skip
+refuses("SubLayer", "x", ValueError, "got (2, 3, 5)",
+        lambda: A.SubLayer(4)(torch.zeros(2, 3, 5), abs))  # fmt: skip
 for name, block in (("EncoderBlock", A.EncoderBlock(4, 2)), ("DecoderBlock", A.DecoderBlock(4, 2))):
     more = () if name == "EncoderBlock" else (X,)
     refuses(name, "x", ValueError, "got (3, 5)",
@@ -324,7 +331,8 @@ for name, kind in (("Encoder", A.Encoder), ("LanguageModel", A.LanguageModel),
         ("max_len", 0, ValueError, "at least 1"), ("norm_first", 0, TypeError, "got a int"),
         ("dropout", 1, ValueError, "less than 1"), ("activation", [], ValueError, "one of"),
         ("num_kv_heads", 3, ValueError, "divide"), ("scaled", 0, TypeError, "got a int"),
-        ("tied", 0, TypeError, "got a int"),
+        ("tied", 0, TypeError, "got a int"), ("is_causal", 0, TypeError, "got a int"),
+        ("rotary_base", 1.0, ValueError, "greater than 1"),
     ):  # fmt: skip
         options = dict(vocab_size=9, d_model=4, num_heads=2, num_layers=1)
         refuses(name, argument, error, words,
@@ -338,6 +346,9 @@ refuses("Encoder", "caches", ValueError, "need a causal model", lambda: ENCODER(
     IDS, caches=[A.KVCache()]))  # fmt: skip
 refuses("LanguageModel", "is_causal", TypeError, "got a int",
         lambda: A.LanguageModel(9, 4, 2, 1, is_causal=1))  # fmt: skip
+TWO, LONGER = A.LanguageModel(5, 4, 2, 2), cache_of(2)
+refuses("LanguageModel", "caches", ValueError, "equally many tokens; got [1, 0]",
+        lambda: TWO(IDS, caches=[LONGER, A.KVCache()]))  # fmt: skip
 for bad in ([None], A.KVCache(), 3):
     refuses("LanguageModel", "caches", TypeError, "a list of KVCache; got",
             lambda bad=bad: MODEL(IDS, caches=bad))  # fmt: skip
@@ -345,7 +356,7 @@ refuses("LanguageModel.generate", "generator", TypeError, "torch.Generator; got 
         lambda: MODEL.generate(IDS, 1, generator=3))  # fmt: skip
 refuses("LanguageModel", "ids", TypeError, "integer tensor; got torch.float32", lambda: MODEL(X))
 refuses("LanguageModel", "ids", TypeError, "list", lambda: MODEL([[1]]))
-refuses("LanguageModel", "ids", ValueError, "(B, n), not empty; got (3,)", lambda: MODEL(IDS[0]))
+refuses("LanguageModel", "ids", ValueError, "(B, n) with n >= 1; got (3,)", lambda: MODEL(IDS[0]))
 refuses("LanguageModel", "ids", ValueError, "got (2, 0)", lambda: MODEL(IDS[:, :0]))
 refuses("LanguageModel", "ids", ValueError, "from 0 to 4; got 5 to 5", lambda: MODEL(IDS + 5))
 refuses("LanguageModel", "ids", ValueError, "from 0 to 4; got -1", lambda: MODEL(IDS - 1))
@@ -477,6 +488,9 @@ SAID_AS = {  # the layer inside refuses it by the name it has there
     ("MultiHeadAttention", "rotary_base"): "base",
     ("EncoderBlock", "rotary_base"): "base",
     ("DecoderBlock", "rotary_base"): "base",
+    ("Encoder", "rotary_base"): "base",
+    ("LanguageModel", "rotary_base"): "base",
+    ("EncoderDecoder", "rotary_base"): "base",
 }
 
 
@@ -494,8 +508,9 @@ def test_a_wrong_argument_is_refused_by_name_in_a_sentence(function, argument, e
 def test_no_public_function_is_forgotten():
     tried = {case.values[0] for case in CASES}
     without_arguments = {"device", "describe_device", "weather_sentences", "KVCache", "History"}
+    passed_on = {"BlockConfig", "ModelConfig"}  # to what is made from them
     made_elsewhere = {"PronounTask", "POSITIONS"}  # by pronoun_task; a tuple
-    assert set(A.__all__) - tried == without_arguments | made_elsewhere
+    assert set(A.__all__) - tried == without_arguments | made_elsewhere | passed_on
 
 
 def public_callables():
@@ -523,13 +538,13 @@ def test_no_argument_is_forgotten():
     free = {
         "device",  # PyTorch refuses it, by name
         "progress", "need_weights", "return_weights",  # asked for their truth alone
-        "name",  # what an error calls the ids
         "self", "cls", "args", "kwargs", "options",  # passed on
     }  # fmt: skip
     called = {  # functions, and what they take: the caller's own
         ("next_token_loss", "model"), ("translation_loss", "model"), ("PronounTask.loss", "model"),
         ("PronounTask.loss", "batch"), ("PronounTask.accuracy", "model"),
     }  # fmt: skip
+    called.add(("SubLayer", "layer"))
     called.add(("Vocabulary", "word"))  # the sentence says the vocabulary
     tried = {(case.values[0], case.values[1]) for case in CASES} | called
     seen = set()
@@ -538,7 +553,11 @@ def test_no_argument_is_forgotten():
         seen |= {(name, argument) for argument in wanted}
         missing = {argument for argument in wanted if (name, argument) not in tried}
         assert not missing, f"{name}: no case for {missing}"
-    assert {("EncoderBlock", "cache"), ("LanguageModel.generate", "generator")} <= seen
+    assert {
+        ("MultiHeadAttention", "cache"),
+        ("Encoder", "tied"),
+        ("LanguageModel.generate", "generator"),
+    } <= seen
 
 
 def test_a_refused_step_leaves_the_cache_as_it_was():

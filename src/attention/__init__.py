@@ -18,7 +18,6 @@ from .functional import (
     attention,
     entropy,
     fused_attention,
-    next_token_probabilities,
     softmax,
     softmax_jacobian,
 )
@@ -32,6 +31,7 @@ from .masks import (
 )
 from .models import Encoder, LanguageModel
 from .multi_head import KVCache, MultiHeadAttention
+from .patching import head_parts, patch_heads
 from .positions import (
     LearnedPositions,
     T5Bias,
@@ -42,6 +42,7 @@ from .positions import (
     sinusoidal_encoding,
     t5_buckets,
 )
+from .sampling import next_token_probabilities
 from .tables import Table, table
 from .training import History, next_token_loss, train, translation_loss
 from .vocabulary import Vocabulary, batches
@@ -77,9 +78,11 @@ __all__ = [
     "device",
     "entropy",
     "fused_attention",
+    "head_parts",
     "next_token_loss",
     "next_token_probabilities",
     "padding_mask",
+    "patch_heads",
     "prefix_mask",
     "pronoun_task",
     "reach",

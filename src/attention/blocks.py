@@ -28,11 +28,10 @@ class FeedForward(nn.Module):
     ):
         super().__init__()
         check.count("d_model", d_model)
-        check.share("dropout", dropout)
+        check.fraction("dropout", dropout)
         d_ff = 4 * d_model if d_ff is None else d_ff
         check.count("d_ff", d_ff)
-        if activation not in list(_ACTIVATIONS):
-            raise ValueError(f"activation must be one of {list(_ACTIVATIONS)}; got {activation!r}")
+        check.one_of("activation", activation, _ACTIVATIONS)
         self.widen, self.narrow = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
         self.activation, self.dropout = activation, nn.Dropout(dropout)
 
@@ -49,6 +48,7 @@ class SubLayer(nn.Module):
     norm(x + layer(x)), as in 2017. dropout: of what the layer gives, in training. Vaswani et al.
     2017, section 3.1; Xiong et al. 2020 (pre-norm), fig. 1.
 
+    >>> import torch
     >>> SubLayer(3)(torch.tensor([[1.0, 2.0, 3.0]]), torch.abs)[0]
     tensor([[2.2247, 2.0000, 4.2247]], grad_fn=<AddBackward0>)
     """
@@ -57,7 +57,7 @@ class SubLayer(nn.Module):
         super().__init__()
         check.count("d_model", d_model)
         check.flag("norm_first", norm_first)
-        check.share("dropout", dropout)
+        check.fraction("dropout", dropout)
         self.norm, self.dropout = nn.LayerNorm(d_model), nn.Dropout(dropout)
         self.norm_first = norm_first
 

@@ -66,6 +66,14 @@ class PronounTask:
         ids, referents = batch
         return F.cross_entropy(model(ids)[:, self.it], referents)
 
+    def twins(self, ids: Tensor) -> Tensor:
+        """The same sentences (B, 12) with the adjective exchanged: tired for wide, and so on."""
+        pairs = [*zip(FEELINGS, FEATURES, strict=True), *zip(FEATURES, FEELINGS, strict=True)]
+        other = {self.vocabulary[a]: self.vocabulary[b] for a, b in pairs}
+        twins = ids.clone()
+        twins[:, -1] = torch.tensor([other[word] for word in ids[:, -1].tolist()])
+        return twins
+
     @torch.no_grad()
     def accuracy(self, model: nn.Module, **options) -> float:
         """Share of the held-out sentences where the likeliest word at *it* is the referent.

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from . import _checks as check
+from . import _fits as fit
 from .blocks import DecoderBlock
 from .config import ModelConfig, _made_from
 from .models import Encoder, _Stack
@@ -48,7 +49,8 @@ class EncoderDecoder(_Stack):
         dicts with the keys "encoder", "decoder" and "cross": (num_layers, h), a factor for each
         head, and lists of (B, h, m, m), (B, h, n, n) and (B, h, n, m).
         """
-        heads = self._refuse(source, target, source_mask, head_mask)
+        heads = {} if head_mask is None else head_mask
+        fit.pair(source, target, source_mask, heads, self.encoder.embedding.tokens.weight)
         memory, read = self.encoder._states(
             source, source_mask, heads.get("encoder"), return_weights
         )
@@ -64,19 +66,17 @@ class EncoderDecoder(_Stack):
 
         There is no cache: each step runs the decoder over the whole target written so far.
         """
-        check.integers("source", source)
+        fit.start(start, self.config.vocab_size)
         check.count("steps", steps, least=0)
-        if check.count("start", start, least=0) >= self.config.vocab_size:
-            last = self.config.vocab_size - 1
-            raise ValueError(f"start must be a token from 0 to {last}; got {start}")
+        check.integers("source", source)
         target = torch.full_like(source[:, :1], start)
-        heads = self._refuse(source, target, source_mask, None)
+        fit.pair(source, target, source_mask, {}, self.encoder.embedding.tokens.weight)
         was_training = self.training
         self.eval()
         try:
             memory, _ = self.encoder._states(source, source_mask, None, False)
             for _ in range(steps):
-                logits, _, _ = self._write(target, memory, source_mask, heads, False)
+                logits, _, _ = self._write(target, memory, source_mask, {}, False)
                 target = torch.cat([target, logits[:, -1:].argmax(-1)], dim=1)
         finally:
             self.train(was_training)
@@ -85,29 +85,9 @@ class EncoderDecoder(_Stack):
     def _write(self, target, memory, source_mask, heads, need_weights):
         """target (B, n) and memory (B, m, d_model) to logits, own and cross weights."""
         embedding, n = self.encoder.embedding, target.shape[1]
-        bias = embedding.bias(n, n) if self.t5 is None else self.t5(n)
+        bias = embedding.bias(n, n) if self.t5 is None else self.t5(n)[None]
         x, (own, cross) = self._run(
             embedding(target), memory, None, source_mask, bias=bias, need_weights=need_weights,
-            each={"head_mask": heads.get("decoder"), "cross_head_mask": heads.get("cross")},
+            per_layer={"head_mask": heads.get("decoder"), "cross_head_mask": heads.get("cross")},
         )  # fmt: skip
         return embedding.logits(x), own, cross
-
-    def _refuse(self, source, target, source_mask, head_mask) -> dict[str, Tensor]:
-        """Refuse what does not fit together; return the head masks as a dict."""
-        self.encoder.embedding._check(source, "source")
-        self.encoder.embedding._check(target, "target")
-        if source.shape[0] != target.shape[0]:
-            raise ValueError(
-                "source and target must share their batch; "
-                f"got {check.shape(source)}, {check.shape(target)}"
-            )
-        if source_mask is not None:
-            check.mask(source_mask, "source_mask")
-        head_mask = {} if head_mask is None else head_mask
-        if not isinstance(head_mask, dict):
-            raise TypeError(f"head_mask must be a dict; got {check.kind(head_mask)}")
-        if set(head_mask) - {"encoder", "decoder", "cross"}:
-            raise ValueError(
-                f'head_mask must have the keys "encoder", "decoder", "cross"; got {list(head_mask)}'
-            )
-        return head_mask

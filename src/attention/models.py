@@ -10,11 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from . import _checks as check
+from . import _fits as fit
 from .blocks import EncoderBlock
 from .config import ModelConfig, _made_from
 from .embedding import Embedding
-from .functional import next_token_probabilities
 from .multi_head import KVCache
+from .sampling import next_token_probabilities
 
 
 class _Stack(nn.Module):
@@ -28,27 +29,18 @@ class _Stack(nn.Module):
         self.layers = nn.ModuleList(block(config) for _ in range(config.num_layers))
         self.norm = nn.LayerNorm(config.d_model) if config.norm_first else nn.Identity()
 
-    def _run(self, x: Tensor, *inputs: Tensor | None, each: dict[str, Any], **options: Any) -> Any:
+    def _run(self, x: Tensor, *inputs: Tensor | None, per_layer: dict, **options: Any) -> Any:
         """x (B, n, d_model) to the same shape, and for each kind of weights a list, one per layer.
 
-        inputs and options go to every block; each[name][i] to block i, as `name`.
+        inputs and options go to every block; per_layer[name][i] to block i, as `name`.
         """
-        self._refuse_head_masks(each)
+        fit.head_masks(per_layer, len(self.layers), self.config.num_heads)
         weights = []
         for i, block in enumerate(self.layers):
-            own = {name: given[i] for name, given in each.items() if given is not None}
+            own = {name: given[i] for name, given in per_layer.items() if given is not None}
             x, *seen = block(x, *inputs, **own, **options)
             weights.append(seen)
         return self.norm(x), [list(kind) for kind in zip(*weights, strict=True)]
-
-    def _refuse_head_masks(self, each: dict[str, Any]) -> None:
-        wanted = len(self.layers), self.config.num_heads
-        for x in (x for name, x in each.items() if name.endswith("head_mask") and x is not None):
-            if not isinstance(x, Tensor) or tuple(x.shape) != wanted:
-                came = check.shape(x) if isinstance(x, Tensor) else check.kind(x)
-                raise ValueError(
-                    f"head_mask must be (num_layers, num_heads) = {wanted}; got {came}"
-                )
 
 
 @_made_from(ModelConfig, "vocab_size", "d_model", "num_heads", "num_layers", "d_ff")
@@ -96,12 +88,12 @@ class Encoder(_Stack):
 
     def _states(self, ids, mask, head_mask, need_weights, caches=None) -> tuple[Tensor, list]:
         """ids (B, n) to what the logits are made from, (B, n, d_model), and the weights."""
-        past = _past(caches, self)
+        past = fit.caches(caches, KVCache, len(self.layers), self.is_causal)  # tokens held
         x = self.embedding(ids, past)  # (B, n, d_model)
         bias = self.embedding.bias(ids.shape[1], past + ids.shape[1])
         x, (weights,) = self._run(
             x, mask, bias=bias, is_causal=self.is_causal, need_weights=need_weights,
-            each={"head_mask": head_mask, "cache": caches},
+            per_layer={"head_mask": head_mask, "cache": caches},
         )  # fmt: skip
         return x, weights
 
@@ -151,22 +143,3 @@ class LanguageModel(Encoder):
         finally:
             self.train(was_training)
         return ids
-
-
-def _past(caches: Any, model: Encoder) -> int:
-    """How many tokens the caches hold, once they are sure to fit the model."""
-    if caches is None:
-        return 0
-    listed = isinstance(caches, (list, tuple)) and all(isinstance(x, KVCache) for x in caches)
-    if not listed:
-        raise TypeError(f"caches must be a list of KVCache; got {caches!r}")
-    if len(caches) != len(model.layers):
-        raise ValueError(f"caches must be one per layer, {len(model.layers)}; got {len(caches)}")
-    if len({id(cache) for cache in caches}) < len(caches):
-        raise ValueError("caches must be a different one for each layer; one came twice")
-    if not model.is_causal:
-        raise ValueError("caches need a causal model; in this one the past sees the future")
-    lengths = [len(cache) for cache in caches]
-    if len(set(lengths)) > 1:
-        raise ValueError(f"caches must hold equally many tokens; got {lengths}")
-    return lengths[0]
