@@ -229,7 +229,7 @@ def ranks(scores: Tensor, weights: Tensor) -> Figure:
         ax.plot(range(1, len(values) + 1), values, color=colour, linestyle=style, label=name)
     ax.set(yscale="log", xlim=(1, 24), ylim=(1e-9, 3),
            xlabel="which singular value", ylabel="size (largest = 1)")  # fmt: skip
-    ax.legend(loc="lower left")
+    ax.legend(loc="center right")
     return figure
 
 
@@ -244,7 +244,7 @@ def rows_of_it(rows: Sequence[Tensor], tokens: Sequence[Sequence[str]]) -> Figur
         ax.invert_yaxis()
         ax.set_xticks([j + 0.5 for j in range(n)], words, rotation=50, ha="right")
         ax.set_yticks([i + 0.5 for i in range(heads)], [_name(i, heads // 2) for i in range(heads)])
-        ax.axhline(heads / 2, color="#ffffff", linewidth=2)
+        ax.axhline(heads / 2, color="k", linewidth=1)
         ax.set(title=f"“… because it was too {words[-1]}”")
         ax.tick_params(length=0)
         for spine in ax.spines.values():
