@@ -256,8 +256,6 @@ refuses("MultiHeadAttention.from_torch", "mha", TypeError, "got Linear",
 for option in ({"kdim": 3}, {"add_bias_kv": True}, {"add_zero_attn": True}):
     refuses("MultiHeadAttention.from_torch", "mha", ValueError, "must not use", lambda o=option:
             A.MultiHeadAttention.from_torch(nn.MultiheadAttention(4, 2, **o)))  # fmt: skip
-refuses("MultiHeadAttention.to_torch", "rotary_base", ValueError, "None",
-        lambda: A.MultiHeadAttention(4, 2, rotary_base=9.0).to_torch())  # fmt: skip
 
 # blocks, embedding, models
 refuses("FeedForward", "d_model", ValueError, "0", lambda: A.FeedForward(0))
