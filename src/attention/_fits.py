@@ -58,7 +58,7 @@ def multi_head(layer, x, context, mask, bias, is_causal, cache, kind: type, fact
     if cache is not None and not isinstance(cache, kind):
         raise TypeError(f"cache must be a {kind.__name__}; got {check.kind(cache)}")
     past = 0 if cache is None else len(cache)
-    if past and cache.k.shape[:-3] != x.shape[:-2]:
+    if cache is not None and past and cache.k.shape[:-3] != x.shape[:-2]:
         raise ValueError(f"x and cache must share their batch; got {shape(x)}, {shape(cache.k)}")
     check.flag("is_causal", is_causal)
     h = layer.num_heads

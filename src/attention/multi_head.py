@@ -124,7 +124,8 @@ class MultiHeadAttention(nn.Module):
             mask = mask.unsqueeze(-3)  # (B, n_q, n_k) -> (B, 1, n_q, n_k)
         one = self.num_kv_heads < self.num_heads and x.shape[-2] == 1
         if one:  # of a single token, the queries of a group are rows before the same keys
-            q, mask, bias = (self._group(t) for t in (q, mask, bias))  # (B, g, h / g, d_k)
+            q = self._group(q)  # (B, g, h / g, d_k)
+            mask, bias = (t if t is None else self._group(t) for t in (mask, bias))
             is_causal = False  # it comes last: nothing lies ahead
         elif self.num_kv_heads < self.num_heads:  # (B, g, n_k, d_k) -> (B, h, n_k, d_k)
             k, v = (t.repeat_interleave(self.num_heads // self.num_kv_heads, -3) for t in (k, v))
@@ -148,9 +149,9 @@ class MultiHeadAttention(nn.Module):
         """(..., n, heads * d_k) -> (..., heads, n, d_k)"""
         return x.unflatten(-1, (-1, self.d_k)).transpose(-3, -2)
 
-    def _group(self, x: Tensor | None) -> Tensor | None:
+    def _group(self, x: Tensor) -> Tensor:
         """(..., h, 1, d) -> (..., g, h / g, d); what all heads share stays as it is."""
-        if x is None or x.ndim == 2 or x.shape[-3] == 1:
+        if x.ndim == 2 or x.shape[-3] == 1:
             return x
         return x.squeeze(-2).unflatten(-2, (self.num_kv_heads, -1))
 
