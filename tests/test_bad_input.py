@@ -219,7 +219,8 @@ refuses(A.reversal_pairs, dict(size=1), size=[0], length=[0], symbols=[0, 27], s
 refuses(A.translation_pairs, dict(size=1), size=[0], seed=SEED)
 refuses(A.cat_sentence, {}, ending=["cold", None])
 refuses(A.table, dict(values=X[0]), rows=[Say(["a"], "1 names")], columns=[Say(["a"], "1 names")],
-        decimals=(["x"], [-1]), values=[Say([], "[]"), Say([1, 2], "[1, 2]"), Say([[1], [1, 2]], "[1, 2]")])
+        values=[Say([], "[]"), Say([1, 2], "[1, 2]"), Say([[1], [1, 2]], "[1, 2]")],
+        decimals=(["x"], [-1]))
 refuses(A.head_parts, dict(model=MODEL, ids=IDS), model=([nn.Linear(2, 2)], []), ids=([X], []))
 PART = dict(model=MODEL, ids=IDS, position=0, outputs={(0, 0): torch.zeros(2)})
 refuses(A.patch_heads, PART, model=([nn.Linear(2, 2)], []), ids=([X], []),
