@@ -3,7 +3,7 @@ PYTHON ?= python3
 PORT ?= 8000
 RUN := .venv/bin/python
 export EXERCISES TITLE DUE INTO NBGRADER
-.PHONY: serve book test check bench bench-pages notebooks course install
+.PHONY: serve book test check bench bench-pages notebooks course install pins
 
 serve: book
 	$(RUN) scripts/serve.py --port $(PORT)
@@ -30,6 +30,9 @@ course: book
 
 notebooks: install
 	$(RUN) scripts/build.py --notebooks
+
+pins: install
+	$(RUN) scripts/pins.py
 
 install:
 	@$(PYTHON) scripts/install.py

@@ -1,6 +1,7 @@
 """Make .venv with everything that requirements.txt pins; do nothing when that is done already.
 
 Runs with the Python that will make the environment and with nothing but its standard library.
+Every file must have a hash that is written there. The project itself has none: it comes last.
 """
 
 import hashlib
@@ -12,6 +13,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 VENV = ROOT / ".venv"
 WANTED = (3, 11)
+NEEDS = [*(f"requirements{x}.txt" for x in ("-cpu", "", "-cuda")), "pyproject.toml"]
+HASHED = ["--require-hashes", "--only-binary", ":all:", "--no-deps"]  # the pins are complete
+
+
+def needs_cuda(python: Path) -> bool:
+    """Whether the torch that was installed is a build for CUDA."""
+    code = "from importlib.metadata import requires; print(requires('torch'))"
+    done = subprocess.run([python, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    return "cuda" in done.stdout
 
 
 def main() -> int:
@@ -22,7 +32,7 @@ def main() -> int:
             file=sys.stderr,
         )
         return 1
-    needs = (ROOT / "requirements.txt").read_bytes() + (ROOT / "pyproject.toml").read_bytes()
+    needs = b"".join((ROOT / name).read_bytes() for name in NEEDS)
     # an environment belongs to its Python and its place: one that was moved has old paths in it
     made = [sys.version.replace("\n", " "), str(ROOT)]
     wanted = [*made, hashlib.sha256(needs).hexdigest()]
@@ -44,14 +54,23 @@ def main() -> int:
                 file=sys.stderr,
             )
             return 1
-    done = subprocess.run(
-        [python, "-m", "pip", "install", "--disable-pip-version-check", "-q", "-r"]
-        + [ROOT / "requirements.txt"],
-        cwd=ROOT,
-    )
-    if done.returncode:
-        print("pip could not install requirements.txt; its message is above.", file=sys.stderr)
-        return done.returncode
+    pip = [python, "-m", "pip", "--disable-pip-version-check"]
+    quiet = [*pip, "install", "-qq"]  # errors alone
+    cpu = [*quiet, *HASHED, "-r", ROOT / "requirements-cpu.txt"]
+    subprocess.run(cpu, cwd=ROOT, capture_output=True)  # gigabytes less, where there is one
+    for what, command in {
+        "install requirements.txt": [*quiet, *HASHED, "-r", ROOT / "requirements.txt"],
+        "install requirements-cuda.txt": [*quiet, *HASHED, "-r", ROOT / "requirements-cuda.txt"],
+        "install the project": [*quiet, "--no-deps", "--no-build-isolation", "-e", ROOT],
+        "find all that the packages need": [*pip, "check"],
+    }.items():
+        if "cuda" in what and not needs_cuda(python):
+            continue
+        done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        if done.returncode:
+            print(done.stdout)
+            print(f"pip could not {what}; its message is above.", file=sys.stderr)
+            return done.returncode
     mark.write_text("\n".join([*wanted, ""]), encoding="utf-8")
     return 0
 

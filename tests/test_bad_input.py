@@ -57,9 +57,9 @@ for name, run in (("attention", A.attention), ("fused_attention", A.fused_attent
         refuses(name, argument, TypeError, "torch.int64", lambda put=put: put(X.long()))
         refuses(name, argument, TypeError, "one dtype", lambda put=put: put(X.double()))
         refuses(name, argument, ValueError, "on one device", lambda put=put: put(META))
-        refuses(name, argument, ValueError, "no empty dimension",
+        refuses(name, argument, ValueError, "with n and d at least 1",
                 lambda put=put: put(X[:, :0]))  # fmt: skip
-        refuses(name, argument, ValueError, "no empty dimension",
+        refuses(name, argument, ValueError, "with n and d at least 1",
                 lambda put=put: put(X[..., :0]))  # fmt: skip
         refuses(name, argument, ValueError, "must be (..., n, d)",
                 lambda put=put: put(X[0, 0]))  # fmt: skip
@@ -175,7 +175,7 @@ refuses("LearnedPositions", "max_len", ValueError, "below max_len = 4; got 2 to 
         lambda: A.LearnedPositions(4, 4)(3, 2))  # fmt: skip
 refuses("rotary", "x", TypeError, "int64", lambda: A.rotary(IDS))
 refuses("rotary", "x", ValueError, "even", lambda: A.rotary(X[..., :3]))
-refuses("rotary", "x", ValueError, "no empty dimension", lambda: A.rotary(X[:, :0]))
+refuses("rotary", "x", ValueError, "with n and d at least 1", lambda: A.rotary(X[:, :0]))
 refuses("rotary", "positions", TypeError, "list", lambda: A.rotary(X, [0, 1, 2]))
 refuses("rotary", "positions", ValueError, "(3,) on cpu", lambda: A.rotary(X, torch.arange(2)))
 refuses("rotary", "base", ValueError, "greater than 1", lambda: A.rotary(X, base=0.5))
@@ -345,7 +345,7 @@ refuses("LanguageModel.generate", "generator", TypeError, "torch.Generator; got 
         lambda: MODEL.generate(IDS, 1, generator=3))  # fmt: skip
 refuses("LanguageModel", "ids", TypeError, "integer tensor; got torch.float32", lambda: MODEL(X))
 refuses("LanguageModel", "ids", TypeError, "list", lambda: MODEL([[1]]))
-refuses("LanguageModel", "ids", ValueError, "(B, n), not empty; got (3,)", lambda: MODEL(IDS[0]))
+refuses("LanguageModel", "ids", ValueError, "(B, n) with n >= 1; got (3,)", lambda: MODEL(IDS[0]))
 refuses("LanguageModel", "ids", ValueError, "got (2, 0)", lambda: MODEL(IDS[:, :0]))
 refuses("LanguageModel", "ids", ValueError, "from 0 to 4; got 5 to 5", lambda: MODEL(IDS + 5))
 refuses("LanguageModel", "ids", ValueError, "from 0 to 4; got -1", lambda: MODEL(IDS - 1))

@@ -101,7 +101,7 @@ def test_large_scores_do_not_overflow_in_half_precision():
 def test_empty_rows_give_zeros_and_finite_gradients_on_both_paths(dtype, with_bias):
     q, k, v = qkv(2, 3, n_q=4, n_k=5, d_v=6, dtype=dtype)
     mask = padding_mask([0, 3], 5)[:, None] & causal_mask(4, 5)
-    bias = alibi_bias(3, 4, 5).to(dtype).requires_grad_() if with_bias else None
+    bias = alibi_bias(3, 4, 5)[None].to(dtype).requires_grad_() if with_bias else None
     out, weights = attention(q, k, v, mask, bias=bias)
     fused = fused_attention(q, k, v, mask, bias=bias)
     assert not weights[0].any() and not out[0].any() and not fused[0].any()

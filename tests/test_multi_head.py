@@ -131,13 +131,13 @@ def test_shared_heads_equal_plain_heads_with_repeated_weights(groups):
 @pytest.mark.parametrize("steps", [[1] * 6, [4, 1, 1], [2, 3, 1], [6]])
 def test_cache_equals_no_cache(groups, rotary_base, steps):
     mha, x = module(16, 4, groups, rotary_base=rotary_base), draw(2, 6, 16)
-    bias = alibi_bias(4, 6)
+    bias = alibi_bias(4, 6)[None]
     for need_weights in (True, False):
         want, _ = mha(x, bias=bias, is_causal=True)
         cache, done, parts = KVCache(), 0, []
         for n in steps:
             out, _ = mha(
-                x[:, done : done + n], bias=alibi_bias(4, n, done + n), is_causal=True,
+                x[:, done : done + n], bias=alibi_bias(4, n, done + n)[None], is_causal=True,
                 cache=cache, need_weights=need_weights,
             )  # fmt: skip
             done += n

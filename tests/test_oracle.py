@@ -127,12 +127,12 @@ def check_multi_head(seed, dtype):
     context = torch.randn(batch, n_k, d_model, generator=rng, dtype=dtype, requires_grad=True)
     context = context if cross else None
     mask = random_mask(rng, batch, n_q, n_k)
-    bias = alibi_bias(heads, n_q, n_k).to(dtype) if pick(rng, 0, 0, 1) else None
+    bias = alibi_bias(heads, n_q, n_k)[None].to(dtype) if pick(rng, 0, 0, 1) else None
     allowed = full_bool(mask, (batch, n_q, n_k))
     empty = ~allowed.any(-1, keepdim=True)  # (B, n_q, 1)
     forbidden = to_torch_mha_mask(allowed | empty, heads)  # (B * h, n_q, n_k)
     if bias is not None:
-        forbidden = bias.repeat(batch, 1, 1).masked_fill(forbidden, -torch.inf)
+        forbidden = bias[0].repeat(batch, 1, 1).masked_fill(forbidden, -torch.inf)
     keys = x if context is None else context
     theirs_out, theirs_weights = theirs(
         x, keys, keys, attn_mask=forbidden, average_attn_weights=False

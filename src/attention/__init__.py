@@ -17,7 +17,6 @@ from .functional import (
     attention,
     entropy,
     fused_attention,
-    next_token_probabilities,
     softmax,
     softmax_jacobian,
 )
@@ -42,6 +41,7 @@ from .positions import (
     sinusoidal_encoding,
     t5_buckets,
 )
+from .sampling import next_token_probabilities
 from .tables import Table, table
 from .training import History, next_token_loss, train, translation_loss
 from .vocabulary import Vocabulary, batches

@@ -24,11 +24,10 @@ class FeedForward(nn.Module):
     ):
         super().__init__()
         check.count("d_model", d_model)
-        check.share("dropout", dropout)
+        check.fraction("dropout", dropout)
         d_ff = 4 * d_model if d_ff is None else d_ff
         check.count("d_ff", d_ff)
-        if activation not in list(_ACTIVATIONS):
-            raise ValueError(f"activation must be one of {list(_ACTIVATIONS)}; got {activation!r}")
+        check.one_of("activation", activation, _ACTIVATIONS)
         self.widen, self.narrow = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
         self.activation, self.dropout = activation, nn.Dropout(dropout)
 

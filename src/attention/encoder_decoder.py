@@ -129,7 +129,8 @@ class EncoderDecoder(nn.Module):
         own_mask = _per_layer(
             head_mask.get("encoder"), len(encoder.layers), encoder.embedding.num_heads
         )
-        x = encoder.embedding(source, name="source")
+        check.token_ids("source", source, encoder.embedding.tokens.weight)
+        x = encoder.embedding(source)
         bias = encoder.embedding.bias(source.shape[1], source.shape[1])
         weights = []
         for layer, heads in zip(encoder.layers, own_mask, strict=True):
@@ -144,9 +145,10 @@ class EncoderDecoder(nn.Module):
             _per_layer(head_mask.get(key), len(self.layers), embedding.num_heads)
             for key in ("decoder", "cross")
         )
-        x = embedding(target, name="target")
+        check.token_ids("target", target, embedding.tokens.weight)
+        x = embedding(target)
         n = target.shape[1]
-        bias = embedding.bias(n, n) if self.t5 is None else self.t5(n)
+        bias = embedding.bias(n, n) if self.t5 is None else self.t5(n)[None]
         own, cross = [], []
         for i, layer in enumerate(self.layers):
             x, a, c = layer(

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from . import _checks as check
 from .blocks import EncoderBlock
 from .embedding import Embedding
-from .functional import next_token_probabilities
 from .multi_head import KVCache
+from .sampling import next_token_probabilities
 
 
 def _per_layer(head_mask: Tensor | None, num_layers: int, num_heads: int) -> Any:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from . import _checks as check
+from . import _fits as fit
 from .functional import attention, fused_attention
 from .masks import causal_mask
 from .positions import _frequencies, rotary
@@ -39,8 +40,8 @@ class KVCache:
 
         ValueError, and nothing is added, if they differ from the others in more than n.
         """
-        check.continues("k", self.k, k)
-        check.continues("v", self.v, v)
+        fit.can_append("k", self.k, k)
+        fit.can_append("v", self.v, v)
         if self.k is not None and self.v is not None:
             k, v = torch.cat([self.k, k], -2), torch.cat([self.v, v], -2)
         self.k, self.v = k, v
@@ -76,7 +77,7 @@ class MultiHeadAttention(nn.Module):
         check.divides("num_heads", num_heads, "d_model", d_model)
         num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
         check.divides("num_kv_heads", num_kv_heads, "num_heads", num_heads)
-        check.share("dropout", dropout)
+        check.fraction("dropout", dropout)
         self.d_model, self.d_k = d_model, d_model // num_heads
         self.num_heads, self.num_kv_heads = num_heads, num_kv_heads
         self.dropout, self.rotary_base = dropout, rotary_base
@@ -101,8 +102,9 @@ class MultiHeadAttention(nn.Module):
     ) -> tuple[Tensor, Tensor | None]:
         """Let x attend to itself, or to `context` (cross-attention).
 
-        x (B, n_q, d_model), context (B, n_k, d_model); mask bool, broadcastable to (B, n_q, n_k)
-        or (B, h, n_q, n_k), True = may attend; bias broadcastable to (B, h, n_q, n_k); is_causal,
+        x (B, n_q, d_model), context (B, n_k, d_model); mask bool, True = may attend, and bias are
+        (n_q, n_k) or (B, h, n_q, n_k) with 1 for B or h where they are shared; a mask may leave
+        out the heads, (B, n_q, n_k), as `padding_mask` does; is_causal,
         mask the future too; cache, the past to attend to and to append to; head_mask (h,), a
         factor for each head's output, 0 switches it off. B may be any leading dimensions.
         Returns out (B, n_q, d_model) and weights (B, h, n_q, n_k), None unless need_weights.
@@ -110,7 +112,7 @@ class MultiHeadAttention(nn.Module):
         source = x if context is None else context
         past = 0 if cache is None else self._past(cache, x)
         check.flag("is_causal", is_causal)
-        check.multi_head(x, source, mask, bias, head_mask, self.w_q.weight, self.num_heads, past)
+        fit.multi_head(x, source, mask, bias, head_mask, self.w_q.weight, self.num_heads, past)
         if mask is not None and 2 < mask.ndim == x.ndim:
             mask = mask.unsqueeze(-3)  # (B, n_q, n_k) -> (B, 1, n_q, n_k)
         if context is not None and (cache is not None or self.rotary_base is not None):

@@ -119,7 +119,7 @@ function render({ model: state, el }) {
   function paint(canvas, matrix) {
     if (!colours) {
       const style = getComputedStyle(ex.root);
-      colours = ramp(["--lo", "--mid", "--hi"].map((key) => style.getPropertyValue(key).trim()));
+      colours = ramp(["--zero", "--pos"].map((key) => style.getPropertyValue(key).trim()));
     }
     const pixels = new ImageData(12, 12);
     const words = new Uint32Array(pixels.data.buffer);

@@ -483,9 +483,9 @@ export function heatmap({ label, rows, columns, corner = "query", signed = false
   function paint() { // nothing to paint with until the grid is on a page, which gives it its colours
     if (!colours && grid.isConnected) {
       const style = getComputedStyle(grid);
-      colours = ramp((signed ? ["--neg", "--zero", "--pos"] : ["--lo", "--mid", "--hi"])
+      colours = ramp((signed ? ["--neg", "--zero", "--pos"] : ["--zero", "--pos"])
         .map((key) => style.getPropertyValue(key).trim()));
-      dark = Number(style.getPropertyValue(signed ? "--sthr" : "--thr"));
+      dark = Number(style.getPropertyValue("--thr"));
     }
     if (!colours) return;
     cells.forEach((row, i) => row.forEach((cell, j) => {
@@ -696,7 +696,7 @@ export function onTheme(f) {
   };
 }
 
-// 256 colours through three stops, mixed in OKLab as the style sheet's color-mix does.
+// 256 colours through two stops or three, mixed in OKLab as the style sheet's color-mix does.
 export function ramp(stops) {
   const labs = stops.map((hex) => {
     const full = hex.length === 4 ? [...hex.slice(1)].map((c) => c + c).join("") : hex.slice(1);
@@ -710,8 +710,9 @@ export function ramp(stops) {
       0.0259040371 * l + 0.7827717662 * m - 0.808675766 * s];
   });
   return Uint32Array.from({ length: 256 }, (_, i) => {
-    const t = i / 127.5;
-    const [from, to, x] = t < 1 ? [labs[0], labs[1], t] : [labs[1], labs[2], t - 1];
+    const t = (i / 255) * (labs.length - 1);
+    const at = Math.min(Math.floor(t), labs.length - 2);
+    const [from, to, x] = [labs[at], labs[at + 1], t - at];
     const [L, a, b] = from.map((value, c) => value + (to[c] - value) * x);
     const [l, m, s] = [L + 0.3963377774 * a + 0.2158037573 * b,
       L - 0.1055613458 * a - 0.0638541728 * b, L - 0.0894841775 * a - 1.291485548 * b]
