@@ -59,7 +59,7 @@ def _ring(ax: Axes, centre: tuple[float, float], weights: Tensor, title: str) ->
 
 
 def rings(maps: Mapping[str, Tensor]) -> Figure:
-    """Eight guests in a ring, each looking for the next: an arrow's width is the weight, or a dot's.
+    """Eight guests in a ring, each looking for the next: weights as widths.
 
     maps: title -> weights (8, 8), two beside each other; arrows below 0.11 are left out.
     """
