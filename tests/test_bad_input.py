@@ -268,6 +268,13 @@ for bad in ("tanh", [], None):
 refuses("FeedForward", "dropout", ValueError, "1.0", lambda: A.FeedForward(4, dropout=1.0))
 refuses("FeedForward", "x", ValueError, "got (2, 3, 5)",
         lambda: A.FeedForward(4)(torch.zeros(2, 3, 5)))  # fmt: skip
+for name, bad, error, words in (("d_model", 0, ValueError, "at least 1"),
+                                ("norm_first", 1, TypeError, "got a int"),
+                                ("dropout", 1.0, ValueError, "less than 1")):  # fmt: skip
+    refuses("SubLayer", name, error, words,
+            lambda n=name, bad=bad: A.SubLayer(**{"d_model": 4, n: bad}))  # fmt: skip
+refuses("SubLayer", "x", ValueError, "got (2, 3, 5)",
+        lambda: A.SubLayer(4)(torch.zeros(2, 3, 5), abs))  # fmt: skip
 for name, block in (("EncoderBlock", A.EncoderBlock(4, 2)), ("DecoderBlock", A.DecoderBlock(4, 2))):
     more = () if name == "EncoderBlock" else (X,)
     refuses(name, "x", ValueError, "got (3, 5)",
@@ -324,7 +331,8 @@ for name, kind in (("Encoder", A.Encoder), ("LanguageModel", A.LanguageModel),
         ("max_len", 0, ValueError, "at least 1"), ("norm_first", 0, TypeError, "got a int"),
         ("dropout", 1, ValueError, "less than 1"), ("activation", [], ValueError, "one of"),
         ("num_kv_heads", 3, ValueError, "divide"), ("scaled", 0, TypeError, "got a int"),
-        ("tied", 0, TypeError, "got a int"),
+        ("tied", 0, TypeError, "got a int"), ("is_causal", 0, TypeError, "got a int"),
+        ("rotary_base", 1.0, ValueError, "greater than 1"),
     ):  # fmt: skip
         options = dict(vocab_size=9, d_model=4, num_heads=2, num_layers=1)
         refuses(name, argument, error, words,
@@ -338,6 +346,9 @@ refuses("Encoder", "caches", ValueError, "need a causal model", lambda: ENCODER(
     IDS, caches=[A.KVCache()]))  # fmt: skip
 refuses("LanguageModel", "is_causal", TypeError, "got a int",
         lambda: A.LanguageModel(9, 4, 2, 1, is_causal=1))  # fmt: skip
+TWO, LONGER = A.LanguageModel(5, 4, 2, 2), cache_of(2)
+refuses("LanguageModel", "caches", ValueError, "equally many tokens; got [1, 0]",
+        lambda: TWO(IDS, caches=[LONGER, A.KVCache()]))  # fmt: skip
 for bad in ([None], A.KVCache(), 3):
     refuses("LanguageModel", "caches", TypeError, "a list of KVCache; got",
             lambda bad=bad: MODEL(IDS, caches=bad))  # fmt: skip
@@ -477,6 +488,9 @@ SAID_AS = {  # the layer inside refuses it by the name it has there
     ("MultiHeadAttention", "rotary_base"): "base",
     ("EncoderBlock", "rotary_base"): "base",
     ("DecoderBlock", "rotary_base"): "base",
+    ("Encoder", "rotary_base"): "base",
+    ("LanguageModel", "rotary_base"): "base",
+    ("EncoderDecoder", "rotary_base"): "base",
 }
 
 
@@ -494,8 +508,9 @@ def test_a_wrong_argument_is_refused_by_name_in_a_sentence(function, argument, e
 def test_no_public_function_is_forgotten():
     tried = {case.values[0] for case in CASES}
     without_arguments = {"device", "describe_device", "weather_sentences", "KVCache", "History"}
+    passed_on = {"BlockConfig", "ModelConfig"}  # to what is made from them
     made_elsewhere = {"PronounTask", "POSITIONS"}  # by pronoun_task; a tuple
-    assert set(A.__all__) - tried == without_arguments | made_elsewhere
+    assert set(A.__all__) - tried == without_arguments | made_elsewhere | passed_on
 
 
 def public_callables():
@@ -523,13 +538,13 @@ def test_no_argument_is_forgotten():
     free = {
         "device",  # PyTorch refuses it, by name
         "progress", "need_weights", "return_weights",  # asked for their truth alone
-        "name",  # what an error calls the ids
         "self", "cls", "args", "kwargs", "options",  # passed on
     }  # fmt: skip
     called = {  # functions, and what they take: the caller's own
         ("next_token_loss", "model"), ("translation_loss", "model"), ("PronounTask.loss", "model"),
         ("PronounTask.loss", "batch"), ("PronounTask.accuracy", "model"),
     }  # fmt: skip
+    called.add(("SubLayer", "layer"))
     called.add(("Vocabulary", "word"))  # the sentence says the vocabulary
     tried = {(case.values[0], case.values[1]) for case in CASES} | called
     seen = set()
@@ -538,7 +553,11 @@ def test_no_argument_is_forgotten():
         seen |= {(name, argument) for argument in wanted}
         missing = {argument for argument in wanted if (name, argument) not in tried}
         assert not missing, f"{name}: no case for {missing}"
-    assert {("EncoderBlock", "cache"), ("LanguageModel.generate", "generator")} <= seen
+    assert {
+        ("MultiHeadAttention", "cache"),
+        ("Encoder", "tied"),
+        ("LanguageModel.generate", "generator"),
+    } <= seen
 
 
 def test_a_refused_step_leaves_the_cache_as_it_was():

@@ -4,8 +4,11 @@ import math
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from attention import (
+    POSITIONS,
+    Embedding,
     LearnedPositions,
     T5Bias,
     alibi_bias,
@@ -139,3 +142,41 @@ def test_t5_bias_looks_up_its_table():
             assert torch.equal(got[:, i, j], bias.table[bucket])
     got.sum().backward()
     assert bias.table.grad.any()
+
+
+class Devices(TorchDispatchMode):
+    """Notes where the results of operations are."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = set()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        if isinstance(result, torch.Tensor):
+            self.seen.add(result.device.type)
+        return result
+
+
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_nothing_is_built_on_one_device_and_moved_to_another(positions):
+    embedding = Embedding(9, 8, 2, positions=positions).to("meta")
+    with Devices() as devices:
+        embedding(torch.zeros(2, 3, dtype=torch.int64, device="meta"), start=2)
+        embedding.bias(3, 5)
+        rotary(torch.zeros(3, 8, device="meta"))
+        shift_matrix(2, 8, device="meta")
+    assert devices.seen == {"meta"}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_positions_in_a_graph_of_any_length():
+    def all_of_them(x):
+        n, d = x.shape
+        return (sinusoidal_encoding(n, d, start=n), rotary(x), alibi_bias(3, n), t5(n), table(n))
+
+    t5, table = T5Bias(2), LearnedPositions(20, 8)
+    compiled = torch.compile(all_of_them, backend="eager", fullgraph=True, dynamic=True)
+    for n in (4, 7, 12):
+        x = torch.randn(n, 8)
+        torch.testing.assert_close(compiled(x), all_of_them(x))

@@ -87,9 +87,9 @@ def test_blocks_agree_with_the_package():
     names = {
         "attention.w_": ["q", "k", "v", "o"],
         "feed_forward.": ["widen", "narrow"],
-        "norm_": ["attention", "feed_forward"],
+        "add_": ["attention.norm", "feed_forward.norm"],
     }
-    ours = {"norm_attention": "normAttention", "norm_feed_forward": "normForward"}
+    ours = {"add_attention.norm": "normAttention", "add_feed_forward.norm": "normForward"}
     calls, wanted = [], []
     for seed in range(1000):
         torch.manual_seed(seed)

@@ -1,6 +1,7 @@
 """Attention, from the formula to small trained transformers: the code that the book runs."""
 
-from .blocks import DecoderBlock, EncoderBlock, FeedForward
+from .blocks import DecoderBlock, EncoderBlock, FeedForward, SubLayer
+from .config import BlockConfig, ModelConfig
 from .data import (
     PronounTask,
     pronoun_task,
@@ -47,6 +48,7 @@ from .training import History, next_token_loss, train, translation_loss
 from .vocabulary import Vocabulary, batches
 
 __all__ = [
+    "BlockConfig",
     "DecoderBlock",
     "Embedding",
     "Encoder",
@@ -58,9 +60,11 @@ __all__ = [
     "KVCache",
     "LanguageModel",
     "LearnedPositions",
+    "ModelConfig",
     "MultiHeadAttention",
     "POSITIONS",
     "PronounTask",
+    "SubLayer",
     "T5Bias",
     "Table",
     "Vocabulary",
