@@ -38,7 +38,8 @@ TESTS = {
     "training": ["training"],
 }
 EVERY = ["mutants", "bad_input"]  # beside those: tests/test_<name>.py
-SLOW = "not graph and not export and not compile"  # and PyTorch's compiler hangs in a fork
+# PyTorch's compiler is slow and hangs in a fork; what looks at names alone kills nothing
+SKIP = "not graph and not export and not forgotten"
 SWAPS: dict[type, type] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
     ast.NotEq: ast.Eq, ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
@@ -113,7 +114,7 @@ def start(module: str, source: str, folder: Path) -> int:
         os.dup2(quiet, 2)
         tests = [ROOT / "tests" / f"test_{name}.py" for name in [*TESTS[module], *EVERY]]
         options = ["-x", "-q", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:xdist"]
-        options += ["-k", SLOW, "--rootdir", ROOT, "-c", ROOT / "pyproject.toml"]
+        options += ["-k", SKIP, "--rootdir", ROOT, "-c", ROOT / "pyproject.toml"]
         options += [*(t for t in tests if t.exists()), changed]
         result = int(pytest.main([str(o) for o in options]))
         import attention
