@@ -18,6 +18,28 @@ sys.path.insert(0, str(ROOT / "scripts"))
 import browser  # noqa: E402
 
 torch.set_num_threads(1)
+# The longest first, so that no process is left alone with one.
+LONGEST = ["notebooks", "course", "build", "explorers", "site", "jupyterlab", "questions"]
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
+def pytest_collection_modifyitems(items):
+    """Say what runs in one process: a file, but of what runs notebooks each test by itself.
+
+    Colab's environment is one, so its notebooks take turns, beside the current versions'.
+    """
+
+    def place(item):
+        name = item.path.stem.removeprefix("test_")
+        long = LONGEST.index(name) if name in LONGEST else len(LONGEST)
+        return (item.get_closest_marker("notebook") is None, long)
+
+    items.sort(key=place)  # within a file the order stays
+    for item in items:
+        if "colab" in item.fixturenames:
+            item.add_marker(pytest.mark.xdist_group("colab"))
+        elif item.get_closest_marker("notebook") is None:
+            item.add_marker(pytest.mark.xdist_group(item.path.name))
 
 
 @pytest.fixture(scope="module", autouse=True)
