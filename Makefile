@@ -14,7 +14,7 @@ book: install
 test: check
 	$(RUN) scripts/browser.py
 	$(RUN) scripts/build.py
-	$(RUN) -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
+	$(RUN) -m pytest -n 2 --no-loadscope-reorder
 
 check: install
 	$(RUN) -m ruff check . && $(RUN) -m ruff format --check . && $(RUN) -m pyright && $(RUN) -m codespell_lib README.md book src scripts benchmarks tests

@@ -22,24 +22,34 @@ torch.set_num_threads(1)
 LONGEST = ["notebooks", "course", "build", "explorers", "site", "jupyterlab", "questions"]
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
-def pytest_collection_modifyitems(items):
-    """Say what runs in one process: a file, but of what runs notebooks each test by itself.
+def group(test: str) -> str:
+    """What runs in one process, one after another: a file, but notebooks each by itself.
 
     Colab's environment is one, so its notebooks take turns, beside the current versions'.
     """
+    if "in_colab" in test:
+        return "colab"
+    alone = ("test_notebook_runs_on_current", "test_nbgrader_takes", "test_an_explorer_and_its")
+    return test if any(name in test for name in alone) else test.partition("::")[0]
 
+
+def pytest_xdist_make_scheduler(config, log):
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByGroup(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return group(nodeid)
+
+    return ByGroup(config, log)
+
+
+def pytest_collection_modifyitems(items):
     def place(item):
         name = item.path.stem.removeprefix("test_")
         long = LONGEST.index(name) if name in LONGEST else len(LONGEST)
         return (item.get_closest_marker("notebook") is None, long)
 
     items.sort(key=place)  # within a file the order stays
-    for item in items:
-        if "colab" in item.fixturenames:
-            item.add_marker(pytest.mark.xdist_group("colab"))
-        elif item.get_closest_marker("notebook") is None:
-            item.add_marker(pytest.mark.xdist_group(item.path.name))
 
 
 @pytest.fixture(scope="module", autouse=True)
