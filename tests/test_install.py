@@ -1,6 +1,7 @@
 """The environment: made by the right Python, whole or made afresh, of pins that 3.11.0 takes."""
 
 import importlib.metadata
+import json
 import re
 import subprocess
 import sys
@@ -91,6 +92,7 @@ def test_a_cuda_build_gets_what_it_brings_along_and_no_other(steps, monkeypatch)
         "requirements-cuda.txt",
         "project",
         "check",
+        "npm",
     ]
 
 
@@ -118,7 +120,7 @@ def test_a_python_too_old_is_said_in_a_sentence(monkeypatch, capsys):
     assert "Python 3.11 or newer is needed; got 3.9.18" in capsys.readouterr().err
 
 
-PIP = ["requirements-cpu.txt", "requirements.txt", "project", "check"]
+PIP = ["requirements-cpu.txt", "requirements.txt", "project", "check", "npm"]
 
 
 @pytest.fixture
@@ -127,7 +129,7 @@ def steps(tmp_path, monkeypatch):
     done = []
     monkeypatch.setattr(install, "ROOT", tmp_path)
     monkeypatch.setattr(install, "VENV", tmp_path / ".venv")
-    for name in install.NEEDS:
+    for name in install.NEEDS + install.NODE:
         (tmp_path / name).write_text("")
 
     def create(folder, **options):
@@ -139,7 +141,9 @@ def steps(tmp_path, monkeypatch):
 
     def run(command, **options):
         assert ("--require-hashes" in command) == ("-r" in command)
-        done.append("project" if "-e" in command else Path(command[-1]).name)
+        done.append(
+            "npm" if "ci" in command else "project" if "-e" in command else Path(command[-1]).name
+        )
         return subprocess.CompletedProcess(command, int(done[-1] == "requirements-cpu.txt"))
 
     monkeypatch.setattr(install.venv, "create", create)
@@ -174,7 +178,7 @@ def test_a_moved_checkout_gets_an_environment_of_its_own(steps, tmp_path, monkey
     (tmp_path / ".venv").rename(tmp_path / "elsewhere" / ".venv")
     monkeypatch.setattr(install, "ROOT", tmp_path / "elsewhere")
     monkeypatch.setattr(install, "VENV", tmp_path / "elsewhere" / ".venv")
-    for name in install.NEEDS:
+    for name in install.NEEDS + install.NODE:
         (tmp_path / "elsewhere" / name).write_text("")
     assert steps() == ["create", *PIP]
 
@@ -194,3 +198,13 @@ def test_a_python_without_ensurepip_is_said_in_a_sentence(steps, monkeypatch, ca
     monkeypatch.setattr(install.venv, "create", create)
     assert install.main() == 1
     assert "apt install python3-venv" in capsys.readouterr().err
+
+
+def test_the_packages_of_npm_have_versions_and_hashes_and_no_host():
+    about, lock = (json.loads((ROOT / name).read_text("utf-8")) for name in install.NODE)
+    packages = lock["packages"]
+    assert packages.pop("")["dependencies"] == about["dependencies"]
+    for name, version in about["dependencies"].items():
+        assert packages[f"node_modules/{name}"]["version"] == version
+    for name, package in packages.items():
+        assert package["integrity"].startswith("sha512-") and "resolved" not in package, name

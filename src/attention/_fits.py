@@ -60,7 +60,7 @@ def multi_head(x, source, mask, bias, factors, weight, num_heads: int, past: int
     if mask is not None:
         check.mask(mask)
         per_sequence = 2 < mask.ndim == x.ndim  # (B, n_q, n_k): the same for all heads
-        fits("mask", mask.unsqueeze(-3) if per_sequence else mask, full, x)
+        fits("mask", mask, (*x.shape[:-1], full[-1]) if per_sequence else full, x)
 
 
 def head_masks(given: dict, num_layers: int, num_heads: int) -> None:
