@@ -1,6 +1,7 @@
 """Attention, from the formula to small trained transformers: the code that the book runs."""
 
-from .blocks import DecoderBlock, EncoderBlock, FeedForward
+from .blocks import DecoderBlock, EncoderBlock, FeedForward, SubLayer
+from .config import BlockConfig, ModelConfig
 from .data import (
     PronounTask,
     pronoun_task,
@@ -17,7 +18,6 @@ from .functional import (
     attention,
     entropy,
     fused_attention,
-    next_token_probabilities,
     softmax,
     softmax_jacobian,
 )
@@ -31,6 +31,7 @@ from .masks import (
 )
 from .models import Encoder, LanguageModel
 from .multi_head import KVCache, MultiHeadAttention
+from .patching import head_parts, patch_heads
 from .positions import (
     LearnedPositions,
     T5Bias,
@@ -41,11 +42,13 @@ from .positions import (
     sinusoidal_encoding,
     t5_buckets,
 )
+from .sampling import next_token_probabilities
 from .tables import Table, table
 from .training import History, next_token_loss, train, translation_loss
 from .vocabulary import Vocabulary, batches
 
 __all__ = [
+    "BlockConfig",
     "DecoderBlock",
     "Embedding",
     "Encoder",
@@ -57,9 +60,11 @@ __all__ = [
     "KVCache",
     "LanguageModel",
     "LearnedPositions",
+    "ModelConfig",
     "MultiHeadAttention",
     "POSITIONS",
     "PronounTask",
+    "SubLayer",
     "T5Bias",
     "Table",
     "Vocabulary",
@@ -73,9 +78,11 @@ __all__ = [
     "device",
     "entropy",
     "fused_attention",
+    "head_parts",
     "next_token_loss",
     "next_token_probabilities",
     "padding_mask",
+    "patch_heads",
     "prefix_mask",
     "pronoun_task",
     "reach",
