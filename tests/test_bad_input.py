@@ -143,8 +143,6 @@ refuses(cache_of(2).append, dict(k=K, v=K), k=[K[..., :1]], v=[K[..., :1], K.dou
 refuses(A.MultiHeadAttention.from_torch, {}, mha=([nn.Linear(2, 2)], [
     Say(nn.MultiheadAttention(4, 2, **more), "must not use")
     for more in ({"kdim": 3}, {"add_bias_kv": True}, {"add_zero_attn": True})]))
-refuses(lambda rotary_base: A.MultiHeadAttention(4, 2, rotary_base=rotary_base).to_torch(), {},
-        "MultiHeadAttention.to_torch", rotary_base=[Say(9.0, "must be None")])
 
 # blocks, embedding, models
 LAYER = dict(d_ff=[0], dropout=SHARE, activation=["tanh", [], None])
