@@ -34,9 +34,8 @@ def rows(x, digits):
 
 def test_the_opening():
     assert (112 - 96) * 6 == 96
-    says(
-        "first key is 112, and its score with the second is 96. So the first key is ahead by a sixth."
-    )
+    says("first key is 112, and its score with the second is 96.")
+    says("So the first key is ahead by a sixth.")
     says("the first key gets {:.0f} %. If we take", 100 * 112 / 208)
     assert abs(soft(112, 96)[1] - 1e-7) < 0.2e-7  # "all but one ten-millionth"
     says("by 8, which gives {:.0f} and {:.0f}, and then", 112 / 8, 96 / 8)
@@ -56,7 +55,7 @@ def test_dot_products_and_averages():
     mix = torch.tensor([0.7, 0.2, 0.1]) @ torch.tensor([[2.0, 0.0], [0.0, 2.0], [1.0, 1.0]])
     says("0.1\\,[1, 1]$ is $[{:.1f}, {:.1f}]$", *mix)
     mix = torch.tensor([0.6, 0.3, 0.1]) @ torch.tensor([[1.0, 0.0], [0.0, 2.0], [3.0, 1.0]])
-    says("[0.3, 0.1] = [{:.1f}, {:.1f}]$, inside", *mix)
+    says("[0.3, 0.1] = [{:.1f}, {:.1f}]$. It lies", *mix)
 
 
 def test_the_worked_example():
@@ -294,5 +293,8 @@ def test_what_it_gives_to_the_cat():
     scores = (x[:, 0] - x[:, 1]) * x[words.index("it"), 2]
     page = (pages.BOOK / "scaling.md").read_text("utf-8")
     for size in (1, 8, 64):
-        assert f"{softmax(size * scores)[1]:.3f}" in re.search(r'alt: "Three bar.*', page)[0]
+        assert (
+            f"{softmax(size * scores)[1]:.3f}"
+            in re.search(r'alt: "Three bar charts over.*', page)[0]
+        )
     assert 2.4 < softmax(scores)[1] * 10 < 2.5  # "two and a half times an even share"
