@@ -133,11 +133,11 @@ class Question(SphinxDirective):
                 wrong = values.read(kind, hint["written"], len(items), self.glued)
             except BadQuestion as error:
                 raise BadQuestion(f"the hint {hint['written']}: {error}") from None
+            if kind == "matrix" and list(map(len, wrong)) != list(map(len, truth)):
+                raise BadQuestion(f"the hint {hint['written']} has another shape than the answer")
             right = set(wrong) <= set(truth) if kind == "choice" else None
             if right or values.same(kind, truth, wrong, within):
                 raise BadQuestion(f"the hint {hint['written']} is for the right answer")
-            if kind == "matrix" and list(map(len, wrong)) != list(map(len, truth)):
-                raise BadQuestion(f"the hint {hint['written']} has another shape than the answer")
             hint["wrong"] = wrong
             hint.insert(0, paragraph("If you had ", said_as(kind, wrong, within, items), ":"))
         answer = next(part for part in parts if part["part"] == "answer")
