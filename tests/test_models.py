@@ -353,3 +353,17 @@ def test_a_configuration_makes_what_its_fields_make():
         EncoderBlock(8, 2, vocab_size=11)
     with pytest.raises(TypeError, match="positional"):
         Encoder(config, 8)
+
+
+def test_t5_buckets_look_ahead_only_where_the_model_may():
+    for kind, looks in ((Encoder, True), (LanguageModel, False)):
+        assert small(kind, positions="t5").embedding.t5.bidirectional is looks
+    both = small(EncoderDecoder, positions="t5")
+    assert both.encoder.embedding.t5.bidirectional and not both.t5.bidirectional
+
+
+def test_the_limits_themselves_are_allowed():
+    assert small(LanguageModel, positions="learned", max_len=5)(ids(1, 5)).shape == (1, 5, 11)
+    assert small(EncoderDecoder).generate(ids(1, 3), 1, start=10).shape == (1, 2)
+    with pytest.raises(ValueError, match="from 0 to 10; got 11"):
+        small(EncoderDecoder).generate(ids(1, 3), 1, start=11)
