@@ -18,16 +18,19 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "book" / "_ext"))
+import freshness  # noqa: E402
+
 BUILD = ROOT / "_build"
 SITE = ROOT / "_site"
 STRICT = ["-W", "-n", "--keep-going"]  # warnings are errors; missing references too; show them all
 
 
-def run(what: str, *command: object) -> None:
+def run(what: str, *command: object, **more: str) -> None:
     """Run one step, its output shown only if it fails, or all along when VERBOSE is set."""
     start = time.monotonic()
     print(f"{what} ... ", end="", flush=True)
-    env = os.environ | {"PYTHONWARNINGS": "ignore", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
+    env = os.environ | {"PYTHONWARNINGS": "ignore", "PYDEVD_DISABLE_FILE_VALIDATION": "1"} | more
     # small matrices: one thread is faster than two, and gives the same digits on every machine size
     env.setdefault("OMP_NUM_THREADS", "1")
     with tempfile.TemporaryFile("w+") as log:
@@ -43,10 +46,11 @@ def run(what: str, *command: object) -> None:
     print(f"{time.monotonic() - start:.0f} s")
 
 
-def jupyter_book(builder: str, *options: str) -> None:
+def jupyter_book(digest: str, builder: str, *options: str) -> None:
     run(
         {"html": "Executing chapters and writing pages", "ipynb": "Writing notebooks"}[builder],
         Path(sys.executable).with_name("jupyter-book"), "build", ".", *STRICT, *options,
+        ATTENTION_DIGEST=digest,
     )  # fmt: skip
 
 
@@ -158,8 +162,10 @@ def main() -> int:
     state = "as it was"
     try:
         restore()
-        jupyter_book("html")
-        jupyter_book("ipynb", "--builder", "custom", "--custom-builder", "ipynb")
+        # taken once: a change of the package while pages are made is the next build's, whole
+        package = freshness.digest()
+        jupyter_book(package, "html")
+        jupyter_book(package, "ipynb", "--builder", "custom", "--custom-builder", "ipynb")
         wheel(BUILD / "wheels")
         publish()
         state = "new"

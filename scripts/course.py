@@ -16,7 +16,6 @@ where `make course EXERCISES=...` puts it. course/ appears whole or not at all.
 import argparse
 import builtins
 import difflib
-import hashlib
 import importlib.util
 import json
 import os
@@ -26,12 +25,12 @@ import subprocess
 import symtable
 import sys
 import tempfile
-import venv
 from datetime import datetime
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import environments
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
@@ -408,34 +407,12 @@ def write_course(
     return chosen
 
 
-# environments of their own
-
-
-def environment(folder: Path, *requirements: str) -> Path:
-    """Make a virtual environment with these requirements, once; return its Python."""
-    wanted = hashlib.sha256("\n".join([*requirements, sys.version]).encode()).hexdigest()
-    mark = folder / "installed"
-    python = folder / "bin" / "python"
-    if mark.exists() and mark.read_text() == wanted:
-        return python
-    shutil.rmtree(folder, ignore_errors=True)
-    venv.create(folder, with_pip=True, symlinks=True)
-    done = subprocess.run(
-        [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *requirements],
-        capture_output=True, text=True,
-    )  # fmt: skip
-    if done.returncode:
-        raise Mistake(
-            f"pip could not install {', '.join(requirements)} into {folder}: "
-            + done.stderr.strip()[-500:]
-        )
-    mark.write_text(wanted)
-    return python
+# nbgrader
 
 
 def nbgrader_environment(folder: Path) -> Path:
     """nbgrader apart from everything else; what students write runs on this Python's packages."""
-    python = environment(folder, NBGRADER)
+    python = environments.environment(folder, NBGRADER)
     kernel = folder / "share" / "jupyter" / "kernels" / "python3" / "kernel.json"
     kernel.parent.mkdir(parents=True, exist_ok=True)
     launch = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
@@ -493,7 +470,7 @@ def main(arguments: list[str] | None = None) -> int:
                 if done.returncode:
                     raise Mistake(f"nbgrader refused {name}: {done.stderr.strip()[-1500:]}")
             print(f"What students get is in {options.into / 'release'}; nbgrader: {python.parent}")
-    except Mistake as mistake:
+    except (Mistake, environments.Failed) as mistake:
         print(mistake, file=sys.stderr)
         return 1
     return 0

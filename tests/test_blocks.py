@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from attention import DecoderBlock, EncoderBlock, FeedForward, causal_mask, padding_mask
+from attention import DecoderBlock, EncoderBlock, FeedForward, SubLayer, causal_mask, padding_mask
 from attention import MultiHeadAttention as MHA
 
 
@@ -35,7 +35,7 @@ def test_encoder_block_equals_transformer_encoder_layer(norm_first, activation):
         8, 2, 32, dropout=0.0, activation=activation, batch_first=True, norm_first=norm_first
     ).double()
     ours = EncoderBlock(8, 2, 32, norm_first=norm_first, activation=activation).double()
-    copy_common(ours, theirs, (ours.norm_attention, ours.norm_feed_forward))
+    copy_common(ours, theirs, (ours.add_attention.norm, ours.add_feed_forward.norm))
     x = draw(2, 5, 8)
     out, weights = ours(x, causal_mask(5))
     torch.testing.assert_close(out, theirs(x, ~causal_mask(5)))
@@ -52,8 +52,8 @@ def test_decoder_block_equals_transformer_decoder_layer(norm_first):
         8, 2, 32, dropout=0.0, batch_first=True, norm_first=norm_first
     ).double()
     ours = DecoderBlock(8, 2, 32, norm_first=norm_first).double()
-    copy_common(ours, theirs, (ours.norm_attention, ours.norm_cross_attention))
-    ours.norm_feed_forward.load_state_dict(theirs.norm3.state_dict())
+    copy_common(ours, theirs, (ours.add_attention.norm, ours.add_cross_attention.norm))
+    ours.add_feed_forward.norm.load_state_dict(theirs.norm3.state_dict())
     ours.cross_attention.load_state_dict(MHA.from_torch(theirs.multihead_attn).state_dict())
     x, memory, padding = draw(2, 5, 8), draw(2, 4, 8, seed=1), padding_mask([4, 2])
     out, own, cross = ours(x, memory, context_mask=padding)
@@ -101,3 +101,17 @@ def test_dropout_acts_in_training_only(make):
     assert not torch.equal(block(*args)[0], block(*args)[0])
     block.eval()
     assert torch.equal(block(*args)[0], block(*args)[0])
+
+
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_a_sub_layer_normalises_applies_and_adds(norm_first):
+    step, x = SubLayer(8, norm_first).double(), draw(2, 5, 8)
+    nn.init.normal_(step.norm.weight)
+    want = x + step.norm(x).sin() if norm_first else step.norm(x + x.sin())
+    out, weights = step(x, torch.sin)
+    torch.testing.assert_close(out, want)
+    assert weights is None
+    out, weights = step(x, lambda x, power: (x**power, "seen"), power=2)
+    want = x + step.norm(x) ** 2 if norm_first else step.norm(x + x**2)
+    torch.testing.assert_close(out, want)
+    assert weights == "seen"

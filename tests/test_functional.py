@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
+from torch._subclasses import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from attention import (
@@ -101,7 +102,7 @@ def test_large_scores_do_not_overflow_in_half_precision():
 def test_empty_rows_give_zeros_and_finite_gradients_on_both_paths(dtype, with_bias):
     q, k, v = qkv(2, 3, n_q=4, n_k=5, d_v=6, dtype=dtype)
     mask = padding_mask([0, 3], 5)[:, None] & causal_mask(4, 5)
-    bias = alibi_bias(3, 4, 5).to(dtype).requires_grad_() if with_bias else None
+    bias = alibi_bias(3, 4, 5)[None].to(dtype).requires_grad_() if with_bias else None
     out, weights = attention(q, k, v, mask, bias=bias)
     fused = fused_attention(q, k, v, mask, bias=bias)
     assert not weights[0].any() and not out[0].any() and not fused[0].any()
@@ -296,3 +297,77 @@ def test_a_graph_without_breaks_gives_the_same():
             torch.testing.assert_close(
                 compiled(q, k, v, **options), function(q, k, v, **options), rtol=0, atol=1e-6
             )
+
+
+@pytest.mark.parametrize("case", ["float32 in float16", "float64 in float32", "autocast"])
+def test_a_bias_beyond_the_range_of_the_scores_forbids(case):
+    """It becomes -inf only when it is brought to q's type: zeros all the same, and no NaN."""
+    dtype = torch.float16 if case == "float32 in float16" else torch.float32
+    low = -1e39 if case == "float64 in float32" else -1e9
+    q, k, v = qkv(2, n_q=3, n_k=3, dtype=dtype)
+    bias = torch.zeros(3, 3, dtype=torch.float64 if low == -1e39 else torch.float32)
+    bias[0], bias[1, 1] = low, low
+    bias.requires_grad_()
+    with torch.autocast("cpu", torch.float16, enabled=case == "autocast"):
+        out, weights = attention(q, k, v, bias=bias)
+        fused = fused_attention(q, k, v, bias=bias)
+    assert torch.equal(weights != 0, (bias == 0).expand(2, 3, 3))
+    for result in (out, fused):
+        assert not result[:, 0].any() and result[:, 1:].all()
+        grads = torch.autograd.grad(result.sum(), [q, k, v, bias], retain_graph=True)
+        assert all(grad.isfinite().all() for grad in grads)
+
+
+@pytest.mark.parametrize("autocast", [False, True])
+def test_scores_beyond_the_end_of_float16_are_no_trouble(autocast):
+    q, k, v = qkv(2, n_q=5, n_k=5, d_k=64, dtype=torch.float16)
+    q, k = (300 * q).detach().requires_grad_(), 300 * k
+    assert (q @ k.mT / 8).isinf().any()
+    with torch.autocast("cpu", torch.float16, enabled=autocast):
+        out, weights = attention(q, k, v)
+        torch.testing.assert_close(out, fused_attention(q, k, v))
+    want, _ = attention(q.double(), k.double(), v.double())
+    torch.testing.assert_close(out.double(), want, rtol=1e-3, atol=1e-3)
+    out.sum().backward()
+    assert weights.dtype == torch.float16 and q.grad.isfinite().all()
+
+
+def test_under_autocast_q_may_differ_from_k_and_v_in_type():
+    """As when q is the output of a layer, and k and v come from a cache or from elsewhere."""
+    q, k, v = qkv(2)
+    for kind in (torch.bfloat16, torch.float16):
+        with torch.autocast("cpu", kind):
+            out, weights = attention(q.to(kind), k, v)
+            fused = fused_attention(q.to(kind), k, v)
+        assert out.dtype == weights.dtype == fused.dtype == kind
+        torch.testing.assert_close(out, attention(q.to(kind), k.to(kind), v.to(kind))[0])
+    with torch.autocast("cpu", torch.bfloat16), pytest.raises(TypeError, match="share one dtype"):
+        attention(q.double(), k, v)  # autocast leaves float64 as it is
+
+
+@pytest.mark.parametrize("kind", ["meta", "fake"])
+def test_tensors_without_numbers_give_tensors_without_numbers(kind):
+    with FakeTensorMode() if kind == "fake" else torch.device("meta"):
+        x, bias = torch.zeros(2, 3, 4), torch.zeros(3, 3)
+        mask = padding_mask(torch.tensor([1, 2]), 3) & causal_mask(3)
+        for given in ({}, {"mask": mask}, {"bias": bias}, {"mask": mask, "bias": bias}):
+            assert attention(x, x, x, **given)[1].shape == (2, 3, 3)
+            assert fused_attention(x, x, x, is_causal=True, **given).shape == (2, 3, 4)
+        assert entropy(x).shape == softmax(x)[..., 0].shape == (2, 3)
+
+
+def test_entropy_of_each_row_by_vmap():
+    weights = torch.softmax(torch.randn(3, 4), -1)
+    assert torch.equal(torch.func.vmap(entropy)(weights), entropy(weights))
+
+
+@pytest.mark.parametrize("run", [attention, fused_attention])
+@pytest.mark.parametrize("name", ["mask", "bias"])
+def test_a_mask_or_bias_of_three_dimensions_is_ambiguous_with_four(run, name):
+    """One a head or one a sequence? With as many heads as sequences nobody could tell."""
+    x, three = torch.randn(4, 4, 3, 8), torch.ones(4, 3, 3)
+    three = three.bool() if name == "mask" else three
+    with pytest.raises(ValueError, match=rf"{name} must .* all 4 dimensions .* got \(4, 3, 3\)"):
+        run(x, x, x, **{name: three})
+    for given in (three[0], three[None], three[:, None]):
+        run(x, x, x, **{name: given})

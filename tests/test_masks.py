@@ -57,6 +57,25 @@ def test_padding_mask(lengths):
     assert (padding_mask(lengths) & causal_mask(3)).shape == (3, 3, 3)
 
 
+def test_a_padding_mask_where_no_length_can_be_read():
+    lengths = torch.tensor([2, 1], device="meta")
+    assert padding_mask(lengths, 3).shape == (2, 1, 3)
+    with pytest.raises(ValueError, match="n_k must be given where lengths cannot be read"):
+        padding_mask(lengths)
+
+
+def test_a_padding_mask_of_no_sequences():
+    assert padding_mask(torch.zeros(0, dtype=torch.int64), 3).shape == (0, 1, 3)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_padding_mask_in_a_graph_of_any_length():
+    compiled = torch.compile(padding_mask, backend="eager", fullgraph=True, dynamic=True)
+    for lengths, n in (([2, 1], 4), ([5, 0], 7)):
+        assert torch.equal(compiled(torch.tensor(lengths), n), padding_mask(lengths, n))
+        assert torch.equal(compiled(lengths), padding_mask(lengths))
+
+
 def test_to_torch_mha_mask_turns_round_and_repeats_for_the_heads():
     mask = padding_mask([1, 3]) & causal_mask(3)  # (2, 3, 3)
     turned = to_torch_mha_mask(mask, num_heads=4)

@@ -21,7 +21,7 @@ BUILT = ROOT / "_build" / "ipynb"
 sys.path[:0] = [str(ROOT / "book" / "_ext"), str(ROOT / "scripts")]
 
 import answers  # noqa: E402
-import course  # noqa: E402
+import environments  # noqa: E402
 import notebooks  # noqa: E402
 
 CHAPTERS = re.findall(r"file: (book/\S+)", (ROOT / "_toc.yml").read_text("utf-8"))
@@ -489,7 +489,7 @@ def colab_environment() -> Path:
     pins = [line for line in lines if line and not line.startswith("#")]
     folder = ROOT / ".venv-colab"
     with filelock.FileLock(ROOT / ".venv-colab.lock"):  # two files' tests may want it at once
-        python = course.environment(folder, *pins, f"torch=={pinned('torch')}", "nbconvert")
+        python = environments.environment(folder, *pins, f"torch=={pinned('torch')}", "nbconvert")
         kernel = folder / "share" / "jupyter" / "kernels" / "python3" / "kernel.json"
         about = json.loads(kernel.read_text())
         about["argv"][0] = str(python)

@@ -5,6 +5,7 @@ import itertools
 import pytest
 import torch
 import torch.nn.functional as F
+from conversion import to_torch
 
 from attention import (
     MultiHeadAttention,
@@ -57,10 +58,10 @@ def full_bool(mask, shape):
 def sdpa(q, k, v, mask, bias, scale):
     """PyTorch's kernel on the rows that have something to attend to; zeros for the others."""
     shape = (*torch.broadcast_shapes(q.shape[:-2], k.shape[:-2]), q.shape[-2], k.shape[-2])
-    allowed = full_bool(mask, shape)
-    empty = ~allowed.any(-1, keepdim=True)
     added = torch.zeros(shape, dtype=q.dtype) if bias is None else bias.expand(shape)
-    added = added.masked_fill(~(allowed | empty), -torch.inf)
+    allowed = full_bool(mask, shape) & (added != -torch.inf)
+    empty = ~allowed.any(-1, keepdim=True)
+    added = added.masked_fill(~allowed, 0.0).masked_fill(~(allowed | empty), -torch.inf)
     out = F.scaled_dot_product_attention(q, k, v, added, scale=scale)
     return torch.where(empty, torch.zeros_like(out), out)
 
@@ -69,10 +70,10 @@ def gradients(out, inputs, upstream):
     return torch.autograd.grad(out, inputs, upstream.to(out.dtype))
 
 
-def check_core(seed, dtype):
-    """One case of `attention` and `fused_attention` against scaled_dot_product_attention."""
+def draw_case(seed, dtype, lead=None):
+    """(q, k, v, mask), {bias, scale}: what `attention` takes."""
     rng = torch.Generator().manual_seed(seed)
-    lead = pick(rng, (), (2,), (2, 3), (1, 2), (2, 1, 2))
+    lead = pick(rng, (), (2,), (2, 3), (1, 2), (2, 1, 2)) if lead is None else lead
     n_q, d_k = pick(rng, 1, 2, 5, 8), pick(rng, 1, 2, 4, 8)
     n_k, d_v = pick(rng, n_q, 1, 3, 7), pick(rng, d_k, 1, 6)
 
@@ -85,20 +86,75 @@ def check_core(seed, dtype):
     if mask is not None and mask.ndim == 3:  # (B, n_q, n_k) -> (B, 1, ..., n_q, n_k)
         mask = mask.view(batch, *[1] * (len(lead) - 1), *mask.shape[1:]) if lead else mask[0]
     bias = draw(*pick(rng, (n_q, n_k), (1, n_k), (*lead, n_q, n_k))) if pick(rng, 0, 0, 1) else None
-    scale = pick(rng, None, None, 0.3, 1.0)
-    inputs = [x for x in (q, k, v, bias) if x is not None]
-    upstream = torch.randn(*lead, n_q, d_v, generator=rng, dtype=torch.float64)
-    ours, weights = attention(q, k, v, mask, bias=bias, scale=scale)
-    fused = fused_attention(q, k, v, mask, bias=bias, scale=scale)
+    if bias is not None and pick(rng, 0, 1):  # some keys are forbidden by the bias
+        never = torch.rand(bias.shape, generator=rng) < 0.3
+        bias = bias.detach().masked_fill(never, -torch.inf).requires_grad_()
+    return (q, k, v, mask), {"bias": bias, "scale": pick(rng, None, None, 0.3, 1.0)}
+
+
+def check_core(seed, dtype):
+    """One case of `attention` and `fused_attention` against scaled_dot_product_attention."""
+    (q, k, v, mask), options = draw_case(seed, dtype)
+    inputs = [x for x in (q, k, v, options["bias"]) if x is not None]
+    ours, weights = attention(q, k, v, mask, **options)
+    fused = fused_attention(q, k, v, mask, **options)
     assert ours.dtype == fused.dtype == weights.dtype == dtype
-    assert weights.shape == (*lead, n_q, n_k)
+    assert weights.shape == (*q.shape[:-1], k.shape[-2])
     wide = [x.detach().double().requires_grad_() for x in inputs]
-    want = sdpa(*wide[:3], mask, wide[3] if bias is not None else None, scale)
+    want = sdpa(*wide[:3], mask, wide[3] if len(wide) == 4 else None, options["scale"])
+    upstream = torch.randn_like(want)
     want_grads = gradients(want, wide, upstream)
     for out in (ours, fused):
         close(out, want, dtype)
         for got, wanted in zip(gradients(out, inputs, upstream), want_grads, strict=True):
             close(got, wanted, dtype, factor=4)
+
+
+def check_vmap(seed, dtype):
+    """The same, one element of the batch at a time, with masks and biases of its own."""
+    given, options = draw_case(seed, dtype, lead=[(3,), (3, 2), (3, 1, 2)][seed % 3])
+    given = [None if x is None else x.detach() for x in given]
+    bias, scale = options["bias"], options["scale"]
+    bias = None if bias is None else bias.detach()  # PyTorch's kernel has no gradient for it here
+    axes = [None if x is None or x.ndim < given[0].ndim else 0 for x in (*given, bias)]
+    want = sdpa(*given, bias, scale)
+    for run in (lambda *a, **o: attention(*a, **o)[0], fused_attention):
+        mapped = torch.func.vmap(
+            lambda q, k, v, mask, bias, run=run: run(q, k, v, mask, bias=bias, scale=scale),
+            in_dims=tuple(axes),
+        )
+        close(mapped(*given, bias), want, dtype)
+
+
+def check_autocast(seed, dtype):
+    """Inputs of several types, and a bias that `dtype` cannot hold, under autocast to it."""
+    (q, k, v, mask), options = draw_case(seed, torch.float32)
+    rng = torch.Generator().manual_seed(seed)
+    q = 1000 * q if pick(rng, 0, 1) else q  # scores beyond 65,504, where float16 ends
+    q, k, v = (x.to(dtype) if pick(rng, 0, 1) else x for x in (q, k, v))
+    bias = torch.randn(q.shape[-2], k.shape[-2], generator=rng, dtype=torch.float64)
+    bias = bias.masked_fill(torch.rand(bias.shape, generator=rng) < 0.3, -1e39).requires_grad_()
+    wide = [x.detach().to(dtype).double() for x in (q, k, v, bias)]
+    want = sdpa(*wide[:3], mask, wide[3], options["scale"])
+    with torch.autocast("cpu", dtype):
+        out, weights = attention(q, k, v, mask, bias=bias, scale=options["scale"])
+        fused = fused_attention(q, k, v, mask, bias=bias, scale=options["scale"])
+    assert out.dtype == weights.dtype == fused.dtype == dtype
+    for result in (out, fused):
+        close(result, want, dtype, factor=2)
+        grads = torch.autograd.grad(result.sum(), [q, k, v, bias], retain_graph=True)
+        assert all(grad.isfinite().all() for grad in grads)
+
+
+def check_empty_batch(seed, dtype):
+    """A batch of no sequences: nothing comes out, in the right shape, as from PyTorch."""
+    given, options = draw_case(seed, dtype, lead=[(0,), (0, 2), (2, 0), (2, 0, 3)][seed % 4])
+    want = F.scaled_dot_product_attention(*given[:3])
+    out, weights = attention(*given, **options)
+    fused = fused_attention(*given, **options)
+    assert out.shape == fused.shape == want.shape
+    assert weights.shape == (*want.shape[:-1], given[1].shape[-2])
+    assert gradients(fused + out, given[:1], want)[0].shape == given[0].shape
 
 
 def close(got, want, dtype, factor=1):
@@ -121,18 +177,18 @@ def check_multi_head(seed, dtype):
     cross = n_k != n_q or pick(rng, 0, 1)
     ours = MultiHeadAttention(d_model, heads, groups, bias=bool(pick(rng, 0, 1))).to(dtype)
     if groups == heads and pick(rng, 0, 1):
-        ours = MultiHeadAttention.from_torch(ours.to_torch())
-    theirs = ours.to_torch()
+        ours = MultiHeadAttention.from_torch(to_torch(ours))
+    theirs = to_torch(ours)
     x = torch.randn(batch, n_q, d_model, generator=rng, dtype=dtype, requires_grad=True)
     context = torch.randn(batch, n_k, d_model, generator=rng, dtype=dtype, requires_grad=True)
     context = context if cross else None
     mask = random_mask(rng, batch, n_q, n_k)
-    bias = alibi_bias(heads, n_q, n_k).to(dtype) if pick(rng, 0, 0, 1) else None
+    bias = alibi_bias(heads, n_q, n_k)[None].to(dtype) if pick(rng, 0, 0, 1) else None
     allowed = full_bool(mask, (batch, n_q, n_k))
     empty = ~allowed.any(-1, keepdim=True)  # (B, n_q, 1)
     forbidden = to_torch_mha_mask(allowed | empty, heads)  # (B * h, n_q, n_k)
     if bias is not None:
-        forbidden = bias.repeat(batch, 1, 1).masked_fill(forbidden, -torch.inf)
+        forbidden = bias[0].repeat(batch, 1, 1).masked_fill(forbidden, -torch.inf)
     keys = x if context is None else context
     theirs_out, theirs_weights = theirs(
         x, keys, keys, attn_mask=forbidden, average_attn_weights=False
@@ -167,6 +223,50 @@ def test_attention_equals_scaled_dot_product_attention(batch, dtype):
 def test_multi_head_equals_nn_multihead_attention(batch, dtype):
     for case in range(PER_BATCH):
         check_multi_head(batch * PER_BATCH + case, dtype)
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")  # PyTorch's kernel under vmap
+@pytest.mark.parametrize("dtype", [*EXACT, torch.bfloat16], ids=str)
+def test_vmap_over_masks_and_biases_equals_scaled_dot_product_attention(dtype):
+    for case in range(PER_BATCH):
+        check_vmap(case, dtype)
+
+
+@pytest.mark.parametrize("dtype", HALF, ids=str)
+def test_autocast_equals_scaled_dot_product_attention(dtype):
+    for case in range(2 * PER_BATCH):
+        check_autocast(case, dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+def test_an_empty_batch_equals_scaled_dot_product_attention(dtype):
+    for case in range(PER_BATCH):
+        check_empty_batch(case, dtype)
+
+
+class Both(torch.nn.Module):
+    """Both paths with a mask and a bias, to be exported."""
+
+    def forward(self, q, k, v, mask, bias):
+        return attention(q, k, v, mask, bias=bias)[0], fused_attention(q, k, v, mask, bias=bias)
+
+
+def test_an_exported_attention_of_any_length_equals_scaled_dot_product_attention():
+    rng = torch.Generator().manual_seed(0)
+
+    def draw(batch, n, m):
+        sizes = ((batch, n, 4), (batch, m, 4), (batch, m, 6))
+        bias = torch.randn(n, m, generator=rng).masked_fill(torch.eye(n, m).bool(), -torch.inf)
+        mask = torch.rand(batch, n, m, generator=rng) < 0.6
+        return *(torch.randn(*size, generator=rng) for size in sizes), mask, bias
+
+    b, n, m = (torch.export.Dim(name, min=2, max=50) for name in "bnm")
+    shapes = ({0: b, 1: n}, {0: b, 1: m}, {0: b, 1: m}, {0: b, 1: n, 2: m}, {0: n, 1: m})
+    exported = torch.export.export(Both(), draw(3, 4, 6), dynamic_shapes=shapes).module()
+    for sizes in ((2, 2, 2), (3, 9, 5), (7, 5, 5), (2, 30, 41)):
+        given = draw(*sizes)
+        for out in exported(*given):
+            close(out, sdpa(*given, None), torch.float32)
 
 
 def test_there_are_a_thousand_cases(monkeypatch):

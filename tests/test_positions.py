@@ -4,8 +4,11 @@ import math
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from attention import (
+    POSITIONS,
+    Embedding,
     LearnedPositions,
     T5Bias,
     alibi_bias,
@@ -46,6 +49,26 @@ def test_the_shift_matrix_shifts_every_position(delta):
         torch.testing.assert_close(eye, torch.eye(8))
     finally:
         torch.set_default_dtype(torch.float32)
+
+
+def test_the_base_is_ten_thousand_unless_given():
+    assert torch.equal(sinusoidal_encoding(500, 8), sinusoidal_encoding(500, 8, 10000.0))
+    x = torch.randn(500, 8)
+    assert torch.equal(rotary(x), rotary(x, base=10000.0))
+    assert torch.equal(shift_matrix(7, 8), shift_matrix(7, 8, 10000.0))
+    assert not torch.equal(rotary(x), rotary(x, base=10001.0))
+
+
+def test_trained_tables_start_small():
+    for table in (LearnedPositions(1000, 16).table, T5Bias(500).table):
+        assert table.std().item() == pytest.approx(0.02, rel=0.03)
+        assert abs(table.mean().item()) < 0.001
+
+
+def test_a_learned_table_serves_its_full_length():
+    positions = LearnedPositions(4, 2)
+    assert torch.equal(positions(4), positions.table)
+    assert torch.equal(positions(1, start=3), positions.table[3:])
 
 
 def test_learned_positions_are_rows_of_a_trained_table():
@@ -139,3 +162,41 @@ def test_t5_bias_looks_up_its_table():
             assert torch.equal(got[:, i, j], bias.table[bucket])
     got.sum().backward()
     assert bias.table.grad.any()
+
+
+class Devices(TorchDispatchMode):
+    """Notes where the results of operations are."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = set()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        if isinstance(result, torch.Tensor):
+            self.seen.add(result.device.type)
+        return result
+
+
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_nothing_is_built_on_one_device_and_moved_to_another(positions):
+    embedding = Embedding(9, 8, 2, positions=positions).to("meta")
+    with Devices() as devices:
+        embedding(torch.zeros(2, 3, dtype=torch.int64, device="meta"), start=2)
+        embedding.bias(3, 5)
+        rotary(torch.zeros(3, 8, device="meta"))
+        shift_matrix(2, 8, device="meta")
+    assert devices.seen == {"meta"}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_positions_in_a_graph_of_any_length():
+    def all_of_them(x):
+        n, d = x.shape
+        return (sinusoidal_encoding(n, d, start=n), rotary(x), alibi_bias(3, n), t5(n), table(n))
+
+    t5, table = T5Bias(2), LearnedPositions(20, 8)
+    compiled = torch.compile(all_of_them, backend="eager", fullgraph=True, dynamic=True)
+    for n in (4, 7, 12):
+        x = torch.randn(n, 8)
+        torch.testing.assert_close(compiled(x), all_of_them(x))

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -235,3 +236,38 @@ def test_a_cached_language_model_equals_the_whole_pass(positions, pieces, seed):
         parts.append(model(ids[:, done : done + size], caches=caches))
         done += size
     torch.testing.assert_close(torch.cat(parts, 1), model(ids), atol=1e-5, rtol=1e-5)
+
+
+# one model, transformed
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")  # PyTorch's kernel under vmap
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_gradients_of_each_sample_at_once_are_those_of_one_at_a_time(positions):
+    torch.manual_seed(0)
+    model = LanguageModel(9, 8, 2, 2, positions=positions)
+    weights, ids = dict(model.named_parameters()), torch.randint(9, (4, 6))
+    mask = padding_mask([5, 2, 3, 0], 5)
+
+    def loss(weights, ids, mask):
+        logits = torch.func.functional_call(model, weights, (ids[None, :-1], mask[None]))
+        return F.cross_entropy(logits[0], ids[1:])
+
+    gradient = torch.func.grad(loss)
+    together = torch.func.vmap(gradient, in_dims=(None, 0, 0))(weights, ids, mask)
+    for i in range(4):
+        alone = gradient(weights, ids[i], mask[i])
+        for name, got in together.items():
+            torch.testing.assert_close(got[i], alone[name], atol=1e-6, rtol=1e-4)
+
+
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_an_exported_model_takes_any_length(positions):
+    torch.manual_seed(0)
+    kind = Encoder if positions in ("alibi", "none") else LanguageModel
+    model = kind(9, 8, 2, 1, positions=positions).eval()
+    sizes = {"ids": {1: torch.export.Dim("n", min=2, max=50)}}
+    exported = torch.export.export(model, (torch.randint(9, (2, 6)),), dynamic_shapes=sizes)
+    for n in (2, 11, 50):
+        ids = torch.randint(9, (2, n))
+        torch.testing.assert_close(exported.module()(ids), model(ids), atol=1e-6, rtol=1e-5)

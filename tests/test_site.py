@@ -6,12 +6,17 @@
 import copy
 import functools
 import re
+import sys
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
 from bs4 import BeautifulSoup
 from site_browser import SITE, Visit, html
+
+sys.path.insert(0, str(SITE.parent / "scripts"))
+
+import fonts  # noqa: E402
 
 pytestmark = pytest.mark.browser
 PAGES = sorted(p.relative_to(SITE).as_posix() for p in (SITE / "book").glob("*.html"))
@@ -54,12 +59,33 @@ def test_maths_is_typeset_and_no_markup_is_left(page):
     article = copy.copy(html(page).select_one("article"))
     formulas = article.select(".math")
     for formula in formulas:
-        assert formula.select_one(".katex math"), f"not typeset: {formula.get_text()[:60]}"
-        assert not formula.select(".katex-error"), formula.get_text()[:60]
-    for code in article.select("pre, code, .katex, script"):
+        assert formula.select_one("math"), f"not typeset: {formula.get_text()[:60]}"
+        assert not formula.select("merror, .temml-error"), formula.get_text()[:60]
+    for code in article.select("pre, code, math, script"):
         code.decompose()
     text = article.get_text(" ")
     assert not re.search(r"\\(frac|sqrt|begin|top|text)\b|\{[a-z:]+\}`|^:::|\$\S", text, re.M)
+
+
+def italic(letter: str) -> str:
+    """The letter that a browser draws for a variable of one letter."""
+    for first, last, at in (("A", "Z", 0x1D434), ("a", "z", 0x1D44E), ("α", "ω", 0x1D6FC)):
+        if first <= letter <= last:
+            return "ℎ" if letter == "h" else chr(at + ord(letter) - ord(first))
+    return letter
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_mathematics_font_has_every_letter_of_the_formulas(page):
+    letters = fonts.letters(fonts.MATHS)
+    words = [(tag.name, tag.get("mathvariant"), tag.text)
+             for tag in html(page).select("math :is(mi, mo, mn, mtext)")]  # fmt: skip
+    drawn = {
+        italic(text) if (name, upright) == ("mi", None) and len(text) == 1 else letter
+        for name, upright, text in words
+        for letter in text
+    }
+    assert {letter for letter in drawn if ord(letter) not in letters} == set()
 
 
 @pytest.mark.parametrize("way", ["file", "http"])

@@ -16,7 +16,7 @@ import test_widgets_math as js
 import torch
 
 import attention
-from attention import widgets
+from attention import head_parts, patch_heads, widgets
 from attention.data import pronoun_task, weather_sentences
 from attention.widgets import _base, _weights, generation, heads
 
@@ -87,9 +87,9 @@ def test_blocks_agree_with_the_package():
     names = {
         "attention.w_": ["q", "k", "v", "o"],
         "feed_forward.": ["widen", "narrow"],
-        "norm_": ["attention", "feed_forward"],
+        "add_": ["attention.norm", "feed_forward.norm"],
     }
-    ours = {"norm_attention": "normAttention", "norm_feed_forward": "normForward"}
+    ours = {"add_attention.norm": "normAttention", "add_feed_forward.norm": "normForward"}
     calls, wanted = [], []
     for seed in range(1000):
         torch.manual_seed(seed)
@@ -150,35 +150,43 @@ def test_draws_are_the_same_in_python():
 
 OFF = [[], [(1, 0)], [(0, 3)], [(0, 0), (1, 2), (1, 3)],
        list(itertools.product(range(2), range(4)))]  # fmt: skip
+TWIN = [[], [(0, 3)], [], [(0, 1), (0, 2), (1, 3)], [(1, 0)], [(0, 3), (1, 1)],
+        list(itertools.product(range(2), range(4)))]  # fmt: skip
 
 
 def test_heads_compute_as_torch_on_every_sentence_of_the_vocabulary():
     task = pronoun_task()
     model = widgets.Heads().model
     ids = torch.cat([task.train_ids, task.test_ids])
-    sets = [OFF[i % len(OFF)] for i in range(len(ids))]
+    sets = [(OFF[i % len(OFF)], TWIN[i % len(TWIN)]) for i in range(len(ids))]
     extra = (
         FLAT
         + """
-export const at = (words, off) => { const r = read(words, off); return flat({
+export const at = (words, off, twin) => { const r = read(words, off, twin); return flat({
   logits: r.logits[IT], p: r.probabilities, rows: r.weights.map((l) => l.map((h) => h[IT])) }); };
 export const vocabulary = () => WORDS;
 export const choices = () => CHOICES;
 """
     )
     source = js.inside("heads", "sentence") + extra
-    calls = [["at", task.vocabulary.decode(row).split(), off]
-             for row, off in zip(ids, sets, strict=True)]  # fmt: skip
+    calls = [["at", task.vocabulary.decode(row).split(), off, twin]
+             for row, (off, twin) in zip(ids, sets, strict=True)]  # fmt: skip
     words, choices, *got = js.javascript([["vocabulary"], ["choices"], *calls], source)
     assert words == task.vocabulary.words
     assert choices == heads.CHOICES
-    for k, off in enumerate(OFF):
+    period = len(OFF) * len(TWIN)  # the two lengths share no divisor: every pair comes
+    for k in range(period):
+        off, twin = sets[k]
         mask = torch.ones(2, 4)
         for head in off:
             mask[head] = 0
-        with torch.no_grad():
-            logits, weights = model(ids[k :: len(OFF)], head_mask=mask, return_weights=True)
-        mine = got[k :: len(OFF)]
+        some = ids[k::period]
+        _, said = head_parts(model, task.twins(some))
+        given = {(layer, head): said[layer, :, head, task.it] for layer, head in twin}
+        logits, weights = patch_heads(
+            model, some, task.it, given, head_mask=mask, return_weights=True
+        )
+        mine = got[k::period]
         at = logits[:, task.it]
         for key, want in (
             ("logits", at),
@@ -278,6 +286,16 @@ def test_the_strong_head_moves_with_the_adjective():
         assert w.weights[1, 0, 8, 7 - at] < 0.1
     w.off = [[0, 3]]
     assert w.prediction == "animal"
+
+
+def test_one_head_of_the_twin_sentence_changes_the_answer():
+    for adjective, mine, other in (("tired", "animal", "street"), ("wide", "street", "animal")):
+        w = widgets.Heads(adjective=adjective, twin=[[0, 0], [0, 1], [0, 2]])
+        assert w.prediction == mine
+        w.twin = [[0, 3]]
+        assert w.prediction == other
+        w.off = [[0, 3]]
+        assert w.prediction == other, "off or on, it says what it says in the twin"
 
 
 def test_the_masked_model_writes_sentences_and_its_twin_does_not():
@@ -409,13 +427,20 @@ def test_heads_in_python():
     assert w.off == [[0, 3], [1, 0]]
     assert w.weights.shape == (2, 4, 12, 12)
     js.same(w.probabilities.sum(), 1.0)
-    assert "without heads 0.3, 1.0" in w.caption
+    assert "without heads L0H3, L1H0" in w.caption
+    w.off, w.twin = [], [[0, 3]]
+    assert "with the output of the “wide” sentence in head L0H3." in w.caption
+    assert w.prediction == "street" and w.twin_words[-1] == "wide"
     with refused("place must be one of street, bridge,"):
         w.place = "moon"
     with refused("off must be pairs [layer, head] with layer 0 or 1 and head 0 to 3; got [[2, 0]]"):
         w.off = [[2, 0]]
     with refused("off must be pairs [layer, head]"):
         w.off = [3]
+    with refused(
+        "twin must be pairs [layer, head] with layer 0 or 1 and head 0 to 3; got [[0, 4]]"
+    ):
+        w.twin = [[0, 4]]
     with refused("head must be a whole number from 0 to 3; got 4"):
         w.head = 4
 
@@ -502,13 +527,18 @@ def test_heads_work_by_keyboard(chrome):
         heads.tab_to("[aria-label=adjective]")
         keys.type("wide")
         assert "taken for “street”" in heads.says()
-        heads.tab_to("[aria-label='head 0.3 on']")
-        keys.press("Space")
+        heads.tab_to("[aria-label='head L0H3 is']")
+        keys.type("off")
         said = heads.says()
-        assert "taken for “animal”" in said and "wrong" in said and "Off: head 0.3." in said
-        heads.tab_to(".map[aria-label^='head 1.2']")
+        assert "taken for “animal”" in said and "wrong" in said and "Off: head L0H3." in said
+        keys.press("Home")
+        assert "taken for “street”" in heads.says()
+        keys.press("End")
+        said = heads.says()
+        assert "taken for “animal”" in said and "“tired”: head L0H3." in said
+        heads.tab_to(".map[aria-label^='L1H2']")
         keys.press("Enter")
-        assert "In head 1.2" in heads.says()
+        assert "In L1H2" in heads.says()
         heads.tab_to("[role=gridcell]")
         keys.press("ArrowDown")
         assert heads.page.evaluate("document.activeElement.dataset.i") == "1"
@@ -560,7 +590,8 @@ def test_any_settings_on_a_phone(chrome, name):
                 slider.focus()
                 page.keyboard.press(draw.choice(["Home", "End", "ArrowLeft", "PageDown"]))
             boxes = page.locator("input[type=checkbox]").all()
-            draw.choice(boxes).click()
+            if boxes:
+                draw.choice(boxes).click()
             buttons = page.locator("button:not([aria-disabled=true])").all()
             draw.choice(buttons).click()
             text = page.locator(".explorer").inner_text()

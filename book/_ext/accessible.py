@@ -10,6 +10,8 @@ REPLACED = [
     (r'<div class="highlight"><pre>', '<div class="highlight"><pre tabindex="0">'),
     (r'<div class="pst-scrollable-table-container">',
      '<div class="pst-scrollable-table-container" tabindex="0">'),
+    (r'<div class="output text_html"><table class="numbers">',
+     '<div class="output text_html" tabindex="0"><table class="numbers">'),
     # a press on the title of a solution opens it, and leads nowhere
     (r'(<p class="admonition-title">Solution to)<a class="[^"]*" href="[^"]*">(.*?)</a></p>',
      r"\1\2</p>"),

@@ -35,6 +35,11 @@ def _weights_file(name: str) -> str:
     return f"{name}_weights.js?v={hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
+def in_script(state: dict) -> str:
+    """The state as JSON that ends no script and opens none: `<!--<script>` would hide its end."""
+    return json.dumps(state).replace("<", "\\u003c")
+
+
 def _models(env, docname: str) -> dict:
     """The page's widget models by id: explorer's name and its public state."""
     files = NbMetadataCollector.get_js_files(env, docname)
@@ -77,7 +82,7 @@ class StaticExplorers(SphinxPostTransform):
                 )
             model = models[model_id]
             shown.append(model["name"])
-            state = json.dumps(model["state"]).replace("</", "<\\/")
+            state = in_script(model["state"])
             figure = nodes.container(classes=["explorer-place"])
             attributes = (
                 f'class="explorer-live" data-explorer="{html.escape(model["name"])}" '

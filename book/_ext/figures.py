@@ -1,7 +1,8 @@
 """Put the chapters' SVG figures into the page itself, so that they follow its theme and font.
 
 matplotlib draws black; in the page black becomes `currentColor`, the colour of the text in light,
-dark and print. The alternative text of the cell becomes the figure's accessible name.
+dark and print, and the colours of heatmaps become those that book.css names. The alternative text
+of the cell becomes the figure's accessible name.
 """
 
 import html
@@ -11,10 +12,21 @@ from pathlib import Path
 from docutils import nodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
+from attention import plots
+
+NAMED = {
+    plots.ABOVE: "var(--above)",
+    plots.BELOW: "var(--below)",
+    plots.INK: "var(--ink)",
+    plots.INK_BETWEEN: "#000",
+    plots.INK_DEEP: "var(--ink-deep)",
+}
+
 
 def page_tag(tag: str, used: set[str]) -> str:
     """A tag of a matplotlib SVG with the page's colour and font, and an id only if it is used."""
     tag = re.sub(r"\b(fill|stroke|color)(=\"|: ?)(#000000|black)\b", r"\1\2currentColor", tag)
+    tag = re.sub("|".join(NAMED), lambda m: NAMED[m[0]], tag)
     tag = re.sub(r"'DejaVu Sans'[^;\"]*", "var(--figure-font)", tag)
     return re.sub(r' id="([^"]*)"', lambda m: m[0] if m[1] in used else "", tag)
 

@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable
 
 from docutils import nodes
+from questions import markdown as question_markdown
+from questions import question
 from sphinx.util import logging
 
 LOGGER = logging.getLogger(__name__)
@@ -216,6 +218,8 @@ class Markdown:
             return f"{anchor}<sup>{label.astext()}</sup> {self.blocks(rest)}"
         if isinstance(node, nodes.block_quote):
             return quoted(self.blocks(node.children, nested=True))
+        if isinstance(node, question):
+            return question_markdown(self, node)
         if isinstance(node, nodes.admonition):
             title, *rest = node.children
             return self._admonition(self.inline(title), rest)

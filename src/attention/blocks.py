@@ -1,10 +1,14 @@
 """What a transformer repeats: attention, then a feed-forward layer, each added to its input."""
 
+from collections.abc import Callable
+from typing import Any
+
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from . import _checks as check
-from .multi_head import KVCache, MultiHeadAttention
+from .config import BlockConfig, _made_from
+from .multi_head import MultiHeadAttention
 
 _ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
 
@@ -24,11 +28,10 @@ class FeedForward(nn.Module):
     ):
         super().__init__()
         check.count("d_model", d_model)
-        check.share("dropout", dropout)
+        check.fraction("dropout", dropout)
         d_ff = 4 * d_model if d_ff is None else d_ff
         check.count("d_ff", d_ff)
-        if activation not in list(_ACTIVATIONS):
-            raise ValueError(f"activation must be one of {list(_ACTIVATIONS)}; got {activation!r}")
+        check.one_of("activation", activation, _ACTIVATIONS)
         self.widen, self.narrow = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
         self.activation, self.dropout = activation, nn.Dropout(dropout)
 
@@ -38,101 +41,86 @@ class FeedForward(nn.Module):
         return self.narrow(self.dropout(hidden))
 
 
+class SubLayer(nn.Module):
+    """One step of a block: normalise, apply a layer, add what it gives to the input.
+
+    ``SubLayer(d_model)(x, layer)`` is x + layer(norm(x)); with norm_first=False it is
+    norm(x + layer(x)), as in 2017. dropout: of what the layer gives, in training. Vaswani et al.
+    2017, section 3.1; Xiong et al. 2020 (pre-norm), fig. 1.
+
+    >>> import torch
+    >>> SubLayer(3)(torch.tensor([[1.0, 2.0, 3.0]]), torch.abs)[0]
+    tensor([[2.2247, 2.0000, 4.2247]], grad_fn=<AddBackward0>)
+    """
+
+    def __init__(self, d_model: int, norm_first: bool = True, dropout: float = 0.0):
+        super().__init__()
+        check.count("d_model", d_model)
+        check.flag("norm_first", norm_first)
+        check.fraction("dropout", dropout)
+        self.norm, self.dropout = nn.LayerNorm(d_model), nn.Dropout(dropout)
+        self.norm_first = norm_first
+
+    def forward(self, x: Tensor, layer: Callable, **options: Any) -> tuple[Tensor, Tensor | None]:
+        """x (..., n, d_model) to the same shape, and the weights if the layer gives some.
+
+        layer is called with x or norm(x), and the options; it returns out or (out, weights).
+        """
+        check.width("x", x, *self.norm.normalized_shape)
+        out = layer(self.norm(x) if self.norm_first else x, **options)
+        out, weights = out if isinstance(out, tuple) else (out, None)
+        x = x + self.dropout(out)
+        return x if self.norm_first else self.norm(x), weights
+
+
+@_made_from(BlockConfig, "d_model", "num_heads", "d_ff")
 class EncoderBlock(nn.Module):
     """Let the tokens attend to one another, then think each for itself.
 
-    norm_first: normalise what enters each sub-layer (pre-norm); otherwise what leaves its sum
-    (post-norm, as in 2017). dropout: of weights, hidden units and sub-layers' outputs, in
-    training. With is_causal=True this is the block of a decoder-only model. Errors as
-    `MultiHeadAttention` and `FeedForward`. Vaswani et al. 2017, section 3.1; Xiong et al. 2020
-    (pre-norm), fig. 1.
+    Made from a `BlockConfig` or its fields: ``EncoderBlock(d_model, num_heads, d_ff=None, ...)``.
+    With is_causal=True this is the block of a decoder-only model. ValueError or TypeError as
+    `MultiHeadAttention` and `FeedForward`. Vaswani et al. 2017, section 3.1.
 
     >>> sum(p.numel() for p in EncoderBlock(512, 8, 2048).parameters())
     3152384
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        num_heads: int,
-        d_ff: int | None = None,
-        *,
-        norm_first: bool = True,
-        dropout: float = 0.0,
-        activation: str = "relu",
-        num_kv_heads: int | None = None,
-        rotary_base: float | None = None,
-    ):
+    def __init__(self, config: BlockConfig):
         super().__init__()
-        check.flag("norm_first", norm_first)
-        self.attention = MultiHeadAttention(
-            d_model, num_heads, num_kv_heads, dropout=dropout, rotary_base=rotary_base
-        )
-        self.feed_forward = FeedForward(d_model, d_ff, activation, dropout)
-        self.norm_attention, self.norm_feed_forward = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
-        self.norm_first, self.dropout = norm_first, nn.Dropout(dropout)
+        self.attention = _attention(config, config.rotary_base)
+        self.feed_forward = _feed_forward(config)
+        self.add_attention, self.add_feed_forward = _sub_layers(config, 2)
 
     def forward(
-        self,
-        x: Tensor,
-        mask: Tensor | None = None,
-        *,
-        bias: Tensor | None = None,
-        is_causal: bool = False,
-        need_weights: bool = True,
-        cache: KVCache | None = None,
-        head_mask: Tensor | None = None,
+        self, x: Tensor, mask: Tensor | None = None, **options: Any
     ) -> tuple[Tensor, Tensor | None]:
         """x (B, n, d_model) to out, same shape, and weights (B, h, n, n), None unless need_weights.
 
-        mask, bias, is_causal, cache, head_mask as `MultiHeadAttention.forward`; with a cache the
-        weights are (B, h, n, past + n).
+        mask and options (bias, is_causal, need_weights, cache, head_mask) are those of
+        `MultiHeadAttention.forward`; with a cache the weights are (B, h, n, past + n).
         """
-        check.width("x", x, self.attention.d_model)
-        h = self.norm_attention(x) if self.norm_first else x
-        h, weights = self.attention(
-            h, mask=mask, bias=bias, is_causal=is_causal, need_weights=need_weights, cache=cache,
-            head_mask=head_mask,
-        )  # fmt: skip
-        x = x + self.dropout(h)
-        x = x if self.norm_first else self.norm_attention(x)
-        h = self.norm_feed_forward(x) if self.norm_first else x
-        x = x + self.dropout(self.feed_forward(h))
-        return x if self.norm_first else self.norm_feed_forward(x), weights
+        x, weights = self.add_attention(x, self.attention, mask=mask, **options)
+        x, _ = self.add_feed_forward(x, self.feed_forward)
+        return x, weights
 
 
+@_made_from(BlockConfig, "d_model", "num_heads", "d_ff")
 class DecoderBlock(nn.Module):
     """Attend to the target's past, then to the source, then think each for itself.
 
-    Arguments as `EncoderBlock`. Vaswani et al. 2017, section 3.1.
+    Made as `EncoderBlock`. Vaswani et al. 2017, section 3.1.
 
     >>> sum(p.numel() for p in DecoderBlock(512, 8, 2048).parameters())
     4204032
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        num_heads: int,
-        d_ff: int | None = None,
-        *,
-        norm_first: bool = True,
-        dropout: float = 0.0,
-        activation: str = "relu",
-        num_kv_heads: int | None = None,
-        rotary_base: float | None = None,
-    ):
+    def __init__(self, config: BlockConfig):
         super().__init__()
-        check.flag("norm_first", norm_first)
-        self.attention = MultiHeadAttention(
-            d_model, num_heads, num_kv_heads, dropout=dropout, rotary_base=rotary_base
-        )
-        self.cross_attention = MultiHeadAttention(d_model, num_heads, num_kv_heads, dropout=dropout)
-        self.feed_forward = FeedForward(d_model, d_ff, activation, dropout)
-        self.norm_attention = nn.LayerNorm(d_model)
-        self.norm_cross_attention = nn.LayerNorm(d_model)
-        self.norm_feed_forward = nn.LayerNorm(d_model)
-        self.norm_first, self.dropout = norm_first, nn.Dropout(dropout)
+        self.attention = _attention(config, config.rotary_base)
+        self.cross_attention = _attention(config, None)  # positions of two texts do not compare
+        self.feed_forward = _feed_forward(config)
+        adds = _sub_layers(config, 3)
+        self.add_attention, self.add_cross_attention, self.add_feed_forward = adds
 
     def forward(
         self,
@@ -141,37 +129,39 @@ class DecoderBlock(nn.Module):
         mask: Tensor | None = None,
         context_mask: Tensor | None = None,
         *,
-        bias: Tensor | None = None,
         is_causal: bool = True,
         need_weights: bool = True,
-        cache: KVCache | None = None,
-        head_mask: Tensor | None = None,
         cross_head_mask: Tensor | None = None,
+        **options: Any,
     ) -> tuple[Tensor, Tensor | None, Tensor | None]:
         """x (B, n, d_model) and context (B, m, d_model) to out and the weights of both attentions.
 
-        mask, bias, is_causal, cache and head_mask are for x on x, as in
+        mask, is_causal and options (bias, cache, head_mask) are for x on x, as in
         `MultiHeadAttention.forward`, but is_causal is True unless told; context_mask and
         cross_head_mask are for x on context. Weights (B, h, n, n), or (B, h, n, past + n) with a
         cache, and (B, h, n, m), None unless need_weights.
         """
-        check.width("x", x, self.attention.d_model)
         check.width("context", context, self.attention.d_model)
         if context_mask is not None:
             check.mask(context_mask, "context_mask")
-        h = self.norm_attention(x) if self.norm_first else x
-        h, weights = self.attention(
-            h, mask=mask, bias=bias, is_causal=is_causal, need_weights=need_weights, cache=cache,
-            head_mask=head_mask,
-        )  # fmt: skip
-        x = x + self.dropout(h)
-        x = x if self.norm_first else self.norm_attention(x)
-        h = self.norm_cross_attention(x) if self.norm_first else x
-        h, cross_weights = self.cross_attention(
-            h, context, context_mask, need_weights=need_weights, head_mask=cross_head_mask
-        )
-        x = x + self.dropout(h)
-        x = x if self.norm_first else self.norm_cross_attention(x)
-        h = self.norm_feed_forward(x) if self.norm_first else x
-        x = x + self.dropout(self.feed_forward(h))
-        return x if self.norm_first else self.norm_feed_forward(x), weights, cross_weights
+        own = dict(mask=mask, is_causal=is_causal, need_weights=need_weights, **options)
+        cross = dict(mask=context_mask, need_weights=need_weights, head_mask=cross_head_mask)
+        x, weights = self.add_attention(x, self.attention, **own)
+        x, seen = self.add_cross_attention(x, self.cross_attention, context=context, **cross)
+        x, _ = self.add_feed_forward(x, self.feed_forward)
+        return x, weights, seen
+
+
+def _attention(config: BlockConfig, rotary_base: float | None) -> MultiHeadAttention:
+    return MultiHeadAttention(
+        config.d_model, config.num_heads, config.num_kv_heads, dropout=config.dropout,
+        rotary_base=rotary_base,
+    )  # fmt: skip
+
+
+def _feed_forward(config: BlockConfig) -> FeedForward:
+    return FeedForward(config.d_model, config.d_ff, config.activation, config.dropout)
+
+
+def _sub_layers(config: BlockConfig, count: int) -> list[SubLayer]:
+    return [SubLayer(config.d_model, config.norm_first, config.dropout) for _ in range(count)]

@@ -44,8 +44,8 @@ class PronounTask:
         model = Encoder(len(task.vocabulary), d_model=32, num_heads=4, num_layers=2)
         train(model, task.batches(), task.loss, steps=400, lr=0.01, warmup=40)
 
-    head 3 of layer 1 (counted from 0) reads the referent from *it*, animal or place. Most seeds
-    give animals to one head and places to another, and are nearly as accurate.
+    the head L1H3 (layer 1, head 3, both counted from 0) reads the referent from *it*, animal or
+    place. Most seeds give animals to one head and places to another, and are nearly as accurate.
     """
 
     vocabulary: Vocabulary
@@ -65,6 +65,14 @@ class PronounTask:
         """Cross-entropy of the model's guess, at the place of *it*, of what it means."""
         ids, referents = batch
         return F.cross_entropy(model(ids)[:, self.it], referents)
+
+    def twins(self, ids: Tensor) -> Tensor:
+        """The same sentences (B, 12) with the adjective exchanged: tired for wide, and so on."""
+        pairs = [*zip(FEELINGS, FEATURES, strict=True), *zip(FEATURES, FEELINGS, strict=True)]
+        other = {self.vocabulary[a]: self.vocabulary[b] for a, b in pairs}
+        twins = ids.clone()
+        twins[:, -1] = torch.tensor([other[word] for word in ids[:, -1].tolist()])
+        return twins
 
     @torch.no_grad()
     def accuracy(self, model: nn.Module, **options) -> float:

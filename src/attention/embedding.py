@@ -2,7 +2,6 @@
 
 import math
 
-import torch
 from torch import Tensor, nn
 
 from . import _checks as check
@@ -40,9 +39,8 @@ class Embedding(nn.Module):
         for name, count in (("vocab_size", vocab_size), ("d_model", d_model),
                             ("num_heads", num_heads), ("max_len", max_len)):  # fmt: skip
             check.count(name, count)
-        if positions not in POSITIONS:
-            raise ValueError(f"positions must be one of {list(POSITIONS)}; got {positions!r}")
-        check.share("dropout", dropout)
+        check.one_of("positions", positions, POSITIONS)
+        check.fraction("dropout", dropout)
         for name, flag in (("scaled", scaled), ("tied", tied), ("bidirectional", bidirectional)):
             check.flag(name, flag)
         if positions == "sinusoidal":
@@ -55,40 +53,28 @@ class Embedding(nn.Module):
         self.t5 = T5Bias(num_heads, bidirectional=bidirectional) if positions == "t5" else None
         self.output = None if tied else nn.Linear(d_model, vocab_size, bias=False)
 
-    def forward(self, ids: Tensor, start: int = 0, name: str = "ids") -> Tensor:
+    def forward(self, ids: Tensor, start: int = 0) -> Tensor:
         """ids (B, n), the first standing at position `start`, to (B, n, d_model)."""
-        self._check(ids, name)
+        check.token_ids("ids", ids, self.tokens.weight)
         check.count("start", start, least=0)
         x = self.tokens(ids) * self.factor
         n, d_model = x.shape[-2:]
         if self.positions == "sinusoidal":
-            x = x + sinusoidal_encoding(n, d_model, start=start).to(x)
+            x = x + sinusoidal_encoding(n, d_model, start=start, device=x.device).to(x.dtype)
         elif self.learned is not None:
             x = x + self.learned(n, start)
         return self.dropout(x)
 
     def bias(self, n_q: int, n_k: int) -> Tensor | None:
-        """What the positions add to the scores: (h, n_q, n_k) or None."""
+        """What the positions add to the scores: (1, h, n_q, n_k), for all sequences, or None."""
         if self.t5 is not None:
-            return self.t5(n_q, n_k)
+            return self.t5(n_q, n_k)[None]
         if self.positions == "alibi":
-            return alibi_bias(self.num_heads, n_q, n_k).to(self.tokens.weight)
+            weight = self.tokens.weight
+            return alibi_bias(self.num_heads, n_q, n_k, device=weight.device).to(weight.dtype)[None]
         return None
 
     def logits(self, x: Tensor) -> Tensor:
         """x (B, n, d_model) to (B, n, vocab_size)."""
         check.width("x", x, self.tokens.embedding_dim)
         return x @ self.tokens.weight.T if self.output is None else self.output(x)
-
-    def _check(self, ids: Tensor, name: str) -> None:
-        check.integers(name, ids)
-        if ids.ndim != 2 or 0 in ids.shape:
-            raise ValueError(f"{name} must be (B, n), not empty; got {check.shape(ids)}")
-        table = self.tokens.weight
-        if ids.device != table.device:
-            raise ValueError(f"{name} must be on {table.device}, as the model is; got {ids.device}")
-        if torch.compiler.is_compiling():  # numbers cannot be looked at while a graph is made
-            return
-        low, high = int(ids.min()), int(ids.max())
-        if low < 0 or high >= len(table):
-            raise ValueError(f"{name} must be from 0 to {len(table) - 1}; got {low} to {high}")

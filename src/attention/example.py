@@ -31,5 +31,5 @@ def cat_sentence(ending: str = "tired") -> tuple[list[str], Tensor]:
     """
     if ending not in ("tired", "warm"):
         raise ValueError(f'ending must be "tired" or "warm"; got {ending!r}')
-    words = f"The cat sat on the mat because it was {ending}".split()
+    words: list[str] = [*"The cat sat on the mat because it was".split(), ending]
     return words, torch.tensor([_VECTORS.get(word, (0.0,) * len(FEATURES)) for word in words])

@@ -1,12 +1,15 @@
 """Scaled dot-product attention: the formula, and PyTorch's fused kernel behind the same door."""
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from . import _checks as check
+from . import _fits as fit
 from .masks import causal_mask
 
 
@@ -44,32 +47,32 @@ def attention(
 ) -> tuple[Tensor, Tensor]:
     """Average the values, weighted by how well each query matches the keys.
 
-    q (..., n_q, d_k), k (..., n_k, d_k), v (..., n_k, d_v); mask bool,
-    broadcastable to (..., n_q, n_k), True = may attend; bias float, added
-    to the scores, broadcastable likewise (-inf forbids); scale 1/sqrt(d_k) unless given;
-    dropout, the share of weights dropped in training. Returns out
-    (..., n_q, d_v) and weights (..., n_q, n_k); a row with nothing to
-    attend to gives zeros. TypeError or ValueError if types, shapes or
-    devices disagree. Vaswani et al. 2017, eq. 1.
+    q (..., n_q, d_k), k (..., n_k, d_k), v (..., n_k, d_v); mask bool, True =
+    may attend; bias float, added to the scores (-inf forbids, and what is -inf
+    in q's type); both (n_q, n_k), or with all dimensions of (..., n_q, n_k), 1
+    where they are shared; scale 1/sqrt(d_k) unless given; dropout, the share of
+    weights dropped in training. Returns out (..., n_q, d_v) and weights
+    (..., n_q, n_k); a row with nothing to attend to gives zeros. TypeError or
+    ValueError if types, shapes or devices disagree. Vaswani et al. 2017, eq. 1.
 
     >>> q, k, v = torch.zeros(1, 2), torch.eye(2), torch.arange(2.0)[:, None]
     >>> attention(q, k, v)
     (tensor([[0.5000]]), tensor([[0.5000, 0.5000]]))
     """
-    check.query_key_value(q, k, v, mask, bias, scale, dropout)
+    fit.query_key_value(q, k, v, mask, bias, scale, dropout)
+    if fit.autocast(q.device.type):
+        return _without_autocast(attention, q, k, v, mask, bias=bias, scale=scale, dropout=dropout)
+    mask, bias, empty = _prepare(mask, bias, q.dtype)
     scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
-    scores = (q * scale) @ k.transpose(-2, -1)  # (..., n_q, n_k)
+    wide = torch.float32 if q.dtype == torch.float16 else q.dtype  # float16 ends at 65,504
+    scores = (q.to(wide) * scale) @ k.to(wide).transpose(-2, -1)  # (..., n_q, n_k)
     if bias is not None:
-        mask, bias = _forbid(mask, bias)
-        scores = scores + bias.to(scores.dtype)
-    if mask is None:
-        weights = torch.softmax(scores, dim=-1)
-    else:
-        mask, empty = _open_empty_rows(mask)
+        scores = scores + bias
+    if mask is not None:
         scores = scores.masked_fill(~mask, -math.inf)
-        weights = torch.softmax(scores, dim=-1)
-        if empty is not None:
-            weights = weights.masked_fill(empty, 0.0)
+    weights = torch.softmax(scores, dim=-1).to(q.dtype)
+    if empty is not None:
+        weights = weights.masked_fill(empty, 0.0)
     if dropout > 0:
         weights = F.dropout(weights, dropout)
     return weights @ v, weights
@@ -97,8 +100,11 @@ def fused_attention(
     >>> torch.allclose(fused_attention(x, x, x), attention(x, x, x)[0])
     True
     """
-    check.query_key_value(q, k, v, mask, bias, scale, dropout)
+    fit.query_key_value(q, k, v, mask, bias, scale, dropout)
     check.flag("is_causal", is_causal)
+    if fit.autocast(q.device.type):
+        return _without_autocast(fused_attention, q, k, v, mask, bias=bias, scale=scale,
+                                 is_causal=is_causal, dropout=dropout)  # fmt: skip
     scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
     n_q, n_k = q.shape[-2], k.shape[-2]
     if is_causal and (n_q != n_k or mask is not None or bias is not None):
@@ -111,16 +117,10 @@ def fused_attention(
             past = causal_mask(n_q, n_k, device=q.device)
             mask = past if mask is None else mask & past
         is_causal = False
-    empty = None
+    mask, bias, empty = _prepare(mask, bias, q.dtype)
     if bias is not None:
-        mask, bias = _forbid(mask, bias)
-    if mask is not None:
-        mask, empty = _open_empty_rows(mask)
-    if bias is not None:
-        bias = bias.to(q.dtype)
         mask = bias if mask is None else torch.where(mask, bias, -math.inf)
     if q.ndim == 4 and q.shape[:2] == k.shape[:2] == v.shape[:2] and q.shape[-1] == v.shape[-1]:
-        mask = mask[None] if mask is not None and mask.ndim == 3 else mask
         out = F.scaled_dot_product_attention(q, k, v, mask, dropout, is_causal, scale=scale)
     else:
         out = _fused_any_shape(q, k, v, mask, dropout, is_causal, scale)
@@ -139,7 +139,7 @@ def entropy(weights: Tensor, dim: int = -1) -> Tensor:
     """
     check.floating("weights", weights)
     check.dimension("weights", weights, dim)
-    if not torch.compiler.is_compiling() and bool((weights < 0).any()):
+    if not check.may_hold(~(weights < 0).any()):
         raise ValueError(f"weights must not be negative; got {float(weights.min()):g}")
     return torch.special.entr(weights.masked_fill(weights == 0, 1.0)).sum(dim)
 
@@ -160,56 +160,34 @@ def softmax_jacobian(weights: Tensor) -> Tensor:
     return torch.diag_embed(weights) - weights[..., :, None] * weights[..., None, :]
 
 
-def next_token_probabilities(
-    logits: Tensor, temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None
-) -> Tensor:
-    """Turn logits into the probabilities to sample from, the unlikely tokens cut off.
+def _prepare(
+    mask: Tensor | None, bias: Tensor | None, dtype: torch.dtype
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """Mask and bias as both paths take them, and the rows with nothing to attend to (or None).
 
-    logits (..., vocab_size); returns the same shape. top_k keeps the k likeliest tokens; top_p
-    the fewest whose probabilities reach p. What is left sums to 1 again. A logit of -inf rules
-    its token out. ValueError if an argument is out of range, or no token is left to choose from.
-    Fan et al. 2018 (top-k); Holtzman et al. 2020 (top-p), section 3.1.
-
-    >>> next_token_probabilities(torch.tensor([0.5, 0.3, 0.2]).log(), top_p=0.7)
-    tensor([0.6250, 0.3750, 0.0000])
+    A bias of -inf in `dtype` forbids as a mask does: it moves into the mask. A row that may see
+    nothing may see everything, so that its softmax and gradient are finite; the caller zeroes it.
     """
-    check.floating("logits", logits)
-    if logits.ndim == 0 or 0 in logits.shape:
-        raise ValueError(f"logits must be (..., vocab_size), not empty; got {check.shape(logits)}")
-    if not torch.compiler.is_compiling() and not bool((best := logits.amax(-1)).isfinite().all()):
-        raise ValueError(f"logits must have a finite largest one in each row; got {best.tolist()}")
-    probabilities = softmax(logits, temperature)
-    ranked, order = probabilities.sort(dim=-1, descending=True, stable=True)
-    drop = torch.zeros_like(ranked, dtype=torch.bool)
-    if top_k is not None:
-        check.count("top_k", top_k)
-        drop[..., top_k:] = True
-    if top_p is not None:
-        check.number("top_p", top_p)
-        if not 0 < top_p <= 1:
-            raise ValueError(f"top_p must be greater than 0 and at most 1; got {top_p}")
-        drop |= ranked.cumsum(-1) - ranked >= top_p  # the ones before already reach p
-    kept = torch.zeros_like(probabilities).scatter(-1, order, ranked.masked_fill(drop, 0.0))
-    return kept / kept.sum(-1, keepdim=True)
-
-
-def _open_empty_rows(mask: Tensor) -> tuple[Tensor, Tensor | None]:
-    """Let rows with nothing to attend to see everything, and say which they are (or None).
-
-    Their softmax is then finite, and so is its gradient; the caller zeroes the result.
-    """
+    if bias is not None:
+        bias = bias.to(dtype)
+        forbidden = bias == -math.inf
+        if check.may_hold(forbidden.any()):
+            mask = ~forbidden if mask is None else mask & ~forbidden
+            bias = bias.masked_fill(forbidden, 0.0)
+    if mask is None:
+        return None, bias, None
     empty = ~mask.any(-1, keepdim=True)  # (..., n_q, 1)
-    if not torch.compiler.is_compiling() and not bool(empty.any()):
-        return mask, None
-    return mask | empty, empty
+    if not check.may_hold(empty.any()):
+        return mask, bias, None
+    return mask | empty, bias, empty
 
 
-def _forbid(mask: Tensor | None, bias: Tensor) -> tuple[Tensor | None, Tensor]:
-    """Move a bias of -inf, which forbids as a mask does, into the mask; add 0 in its place."""
-    if not torch.compiler.is_compiling() and bool(bias.detach().amin() > -math.inf):
-        return mask, bias
-    may = bias != -math.inf
-    return may if mask is None else mask & may, bias.masked_fill(~may, 0.0)
+def _without_autocast(run: Callable, q: Tensor, k: Tensor, v: Tensor, mask, **options) -> Any:
+    """Bring q, k, v to the type that autocast chooses, as it would, and run without it."""
+    where = q.device.type
+    q, k, v = (x if x.dtype == torch.float64 else x.to(fit.autocast(where)) for x in (q, k, v))
+    with torch.autocast(where, enabled=False):
+        return run(q, k, v, mask, **options)
 
 
 def _fused_any_shape(q, k, v, mask, dropout, is_causal, scale) -> Tensor:
@@ -229,8 +207,5 @@ def _fused_any_shape(q, k, v, mask, dropout, is_causal, scale) -> Tensor:
 
 def _to_4d(x: Tensor, lead) -> Tensor:
     """(..., n, d) -> (B, h, n, d), `lead` being all the leading dimensions."""
-    if len(lead) < 2:
-        return x.expand(*lead, *x.shape[-2:])[(None,) * (2 - len(lead))]
-    if len(lead) > 2:
-        return x.expand(*lead, *x.shape[-2:]).flatten(0, len(lead) - 2)
-    return x.expand(*lead, *x.shape[-2:])
+    x = x.expand(*lead, *x.shape[-2:])
+    return x.flatten(0, len(lead) - 2) if len(lead) > 2 else x[(None,) * (2 - len(lead))]

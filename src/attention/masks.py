@@ -11,7 +11,7 @@ from torch import Tensor
 
 from . import _checks as check
 
-Device = torch.device | str | None
+Device = torch.device | str | None  # None is PyTorch's own choice, as in its functions
 
 
 def causal_mask(n_q: int, n_k: int | None = None, *, device: Device = None) -> Tensor:
@@ -35,30 +35,17 @@ def padding_mask(
     """Let every query attend to the real tokens of its own sequence, not to its padding.
 
     lengths: B integers (list or 1-D tensor), how many tokens each sequence really has. Returns
-    bool (B, 1, n_k), n_k = max(lengths) unless given: True where j < length. ValueError if a
-    length is negative or exceeds n_k, TypeError if lengths are not integers.
+    bool (B, 1, n_k), n_k = max(lengths) unless given: True where j < length. For `attention` over
+    (B, h, n, d) it takes [:, None], the same for all heads. ValueError if a length is negative or
+    exceeds n_k, or n_k is missing where no length can be read (as on a meta tensor); TypeError if
+    lengths are not integers.
 
     >>> padding_mask([3, 1]).int()
     tensor([[[1, 1, 1]],
     <BLANKLINE>
             [[1, 0, 0]]], dtype=torch.int32)
     """
-    try:
-        lengths = torch.as_tensor(lengths)
-    except (TypeError, ValueError, RuntimeError):
-        raise TypeError(f"lengths must be a list of integers; got {lengths!r}") from None
-    if lengths.ndim != 1 or len(lengths) == 0:
-        raise ValueError(f"lengths must be a list of B >= 1 integers; got {check.shape(lengths)}")
-    if lengths.is_floating_point() or lengths.is_complex() or lengths.dtype == torch.bool:
-        raise TypeError(f"lengths must be integers; got {lengths.dtype}")
-    if lengths.min() < 0:
-        raise ValueError(f"lengths must not be negative; got {lengths.tolist()}")
-    if n_k is None and lengths.max() == 0:
-        raise ValueError(f"lengths must not all be 0 without n_k; got {lengths.tolist()}")
-    n_k = check.count("n_k", int(lengths.max()) if n_k is None else n_k)
-    if lengths.max() > n_k:
-        raise ValueError(f"lengths must not exceed n_k = {n_k}; got {lengths.tolist()}")
-    lengths = lengths.to(device)
+    lengths, n_k = _lengths(lengths, n_k, device)
     return (torch.arange(n_k, device=lengths.device) < lengths[:, None])[:, None]  # (B, 1, n_k)
 
 
@@ -157,3 +144,28 @@ def _positions(n_q: int, n_k: int | None, device: Device) -> tuple[Tensor, Tenso
     n_k = n_q if n_k is None else check.count("n_k", n_k)
     i = torch.arange(n_k - n_q, n_k, device=device)[:, None]
     return i, torch.arange(n_k, device=device)[None, :]
+
+
+def _lengths(given: Sequence[int] | Tensor, n_k: int | None, device: Device) -> tuple[Tensor, int]:
+    """Lengths as a tensor (B,), and n_k, the largest of them unless given."""
+    try:
+        lengths = torch.as_tensor(given, device=device)
+    except (TypeError, ValueError, RuntimeError):
+        raise TypeError(f"lengths must be a list of integers; got {given!r}") from None
+    if lengths.ndim != 1 or len(lengths) == 0 and n_k is None:
+        raise ValueError(f"lengths must be a list of B >= 1 integers; got {check.shape(lengths)}")
+    if lengths.is_floating_point() or lengths.is_complex() or lengths.dtype == torch.bool:
+        raise TypeError(f"lengths must be integers; got {lengths.dtype}")
+    if not check.may_hold((lengths >= 0).all()):
+        raise ValueError(f"lengths must not be negative; got {lengths.tolist()}")
+    if n_k is None:
+        try:
+            n_k = int(lengths.max() if isinstance(given, Tensor) else max(given))
+        except RuntimeError:
+            raise ValueError("n_k must be given where lengths cannot be read; got None") from None
+        if n_k == 0:
+            raise ValueError(f"lengths must not all be 0 without n_k; got {lengths.tolist()}")
+    n_k = check.count("n_k", n_k)
+    if not check.may_hold((lengths <= n_k).all()):
+        raise ValueError(f"lengths must not exceed n_k = {n_k}; got {lengths.tolist()}")
+    return lengths, n_k

@@ -2,34 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from . import _checks as check
+from . import _fits_models as fit
 from .blocks import EncoderBlock
+from .config import ModelConfig, _made_from
 from .embedding import Embedding
-from .functional import next_token_probabilities
 from .multi_head import KVCache
+from .sampling import next_token_probabilities
 
 
-def _per_layer(head_mask: Tensor | None, num_layers: int, num_heads: int) -> Any:
-    """One (h,) factor, or None, for each layer."""
-    if head_mask is None:
-        return [None] * num_layers
-    x, wanted = head_mask, (num_layers, num_heads)
-    if not isinstance(x, Tensor) or tuple(x.shape) != wanted:
-        came = check.shape(x) if isinstance(x, Tensor) else check.kind(x)
-        raise ValueError(f"head_mask must be (num_layers, num_heads) = {wanted}; got {came}")
-    return x
+class _Stack(nn.Module):
+    """What encoders and decoders share: blocks one after another, then a norm."""
+
+    def _build(self, block: type, config: ModelConfig) -> None:
+        check.count("num_layers", config.num_layers)
+        self.config = config
+        if config.positions == "rotary":
+            config = replace(config, rotary_base=config.rotary_base or 10000.0)
+        self.layers = nn.ModuleList(block(config) for _ in range(config.num_layers))
+        self.norm = nn.LayerNorm(config.d_model) if config.norm_first else nn.Identity()
+
+    def _run(self, x: Tensor, *inputs: Tensor | None, per_layer: dict, **options: Any) -> Any:
+        """x (B, n, d_model) to the same shape, and for each kind of weights a list, one per layer.
+
+        inputs and options go to every block; per_layer[name][i] to block i, as `name`.
+        """
+        fit.head_masks(per_layer, len(self.layers), self.config.num_heads)
+        weights = []
+        for i, block in enumerate(self.layers):
+            own = {name: given[i] for name, given in per_layer.items() if given is not None}
+            x, *seen = block(x, *inputs, **own, **options)
+            weights.append(seen)
+        return self.norm(x), [list(kind) for kind in zip(*weights, strict=True)]
 
 
-class Encoder(nn.Module):
+@_made_from(ModelConfig, "vocab_size", "d_model", "num_heads", "num_layers", "d_ff")
+class Encoder(_Stack):
     """Embed the tokens, pass them through `num_layers` blocks, and predict a token at each place.
 
-    positions, scaled, tied: see `Embedding`; the rest: see `EncoderBlock`. Vaswani et al. 2017,
-    section 3; Devlin et al. 2019 (BERT), section 3.
+    Made from a `ModelConfig` or its fields: ``Encoder(vocab_size, d_model, num_heads, num_layers,
+    d_ff=None, ...)``. Vaswani et al. 2017, section 3; Devlin et al. 2019 (BERT), section 3.
 
     >>> model = Encoder(vocab_size=10, d_model=8, num_heads=2, num_layers=1)
     >>> logits, weights = model(torch.tensor([[1, 2, 3]]), return_weights=True)
@@ -37,40 +56,16 @@ class Encoder(nn.Module):
     (torch.Size([1, 3, 10]), torch.Size([1, 2, 3, 3]))
     """
 
-    is_causal = False
-
-    def __init__(
-        self,
-        vocab_size: int,
-        d_model: int,
-        num_heads: int,
-        num_layers: int,
-        d_ff: int | None = None,
-        *,
-        positions: str = "sinusoidal",
-        max_len: int = 512,
-        norm_first: bool = True,
-        dropout: float = 0.0,
-        activation: str = "relu",
-        num_kv_heads: int | None = None,
-        scaled: bool = True,
-        tied: bool = True,
-    ):
+    def __init__(self, config: ModelConfig):
         super().__init__()
-        check.count("num_layers", num_layers)
+        check.flag("is_causal", config.is_causal)
+        self.is_causal = config.is_causal
         self.embedding = Embedding(
-            vocab_size, d_model, num_heads, positions=positions, max_len=max_len, dropout=dropout,
-            scaled=scaled, tied=tied, bidirectional=not self.is_causal,
+            config.vocab_size, config.d_model, config.num_heads, positions=config.positions,
+            max_len=config.max_len, dropout=config.dropout, scaled=config.scaled,
+            tied=config.tied, bidirectional=not config.is_causal,
         )  # fmt: skip
-        self.layers = nn.ModuleList(
-            EncoderBlock(
-                d_model, num_heads, d_ff, norm_first=norm_first, dropout=dropout,
-                activation=activation, num_kv_heads=num_kv_heads,
-                rotary_base=10000.0 if positions == "rotary" else None,
-            )
-            for _ in range(num_layers)
-        )  # fmt: skip
-        self.norm = nn.LayerNorm(d_model) if norm_first else nn.Identity()
+        self._build(EncoderBlock, config)
 
     def forward(
         self,
@@ -79,7 +74,7 @@ class Encoder(nn.Module):
         *,
         head_mask: Tensor | None = None,
         return_weights: bool = False,
-        caches: list[KVCache] | None = None,
+        caches: Sequence[KVCache] | None = None,
     ) -> Tensor | tuple[Tensor, list[Tensor]]:
         """ids (B, n) to logits (B, n, vocab_size); with return_weights, to (logits, weights).
 
@@ -87,30 +82,23 @@ class Encoder(nn.Module):
         a factor for each head's output, 0 switches it off; caches one per layer. weights is a
         list, one (B, h, n, n) per layer, or (B, h, n, past + n) with caches.
         """
-        heads = _per_layer(head_mask, len(self.layers), self.embedding.num_heads)
-        listed = isinstance(caches, (list, tuple)) and all(isinstance(x, KVCache) for x in caches)
-        if caches is not None and not listed:
-            raise TypeError(f"caches must be a list of KVCache; got {caches!r}")
-        if caches is not None and len(caches) != len(self.layers):
-            raise ValueError(f"caches must be one per layer, {len(self.layers)}; got {len(caches)}")
-        if caches is not None and len({id(cache) for cache in caches}) < len(caches):
-            raise ValueError("caches must be a different one for each layer; one came twice")
-        if caches is not None and not self.is_causal:
-            raise ValueError("caches need a causal model; in this one the past sees the future")
-        past = len(caches[0]) if caches else 0
-        x = self.embedding(ids, past)  # (B, n, d_model)
-        bias = self.embedding.bias(ids.shape[1], past + ids.shape[1])
-        weights = []
-        for i, layer in enumerate(self.layers):
-            x, w = layer(
-                x, mask, bias=bias, is_causal=self.is_causal, need_weights=return_weights,
-                cache=caches[i] if caches else None, head_mask=heads[i],
-            )  # fmt: skip
-            weights.append(w)
-        logits = self.embedding.logits(self.norm(x))
+        x, weights = self._states(ids, mask, head_mask, return_weights, caches)
+        logits = self.embedding.logits(x)
         return (logits, weights) if return_weights else logits
 
+    def _states(self, ids, mask, head_mask, need_weights, caches=None) -> tuple[Tensor, list]:
+        """ids (B, n) to what the logits are made from, (B, n, d_model), and the weights."""
+        past = fit.caches(caches, KVCache, len(self.layers), self.is_causal)  # tokens held
+        x = self.embedding(ids, past)  # (B, n, d_model)
+        bias = self.embedding.bias(ids.shape[1], past + ids.shape[1])
+        x, (weights,) = self._run(
+            x, mask, bias=bias, is_causal=self.is_causal, need_weights=need_weights,
+            per_layer={"head_mask": head_mask, "cache": caches},
+        )  # fmt: skip
+        return x, weights
 
+
+@_made_from(ModelConfig, "vocab_size", "d_model", "num_heads", "num_layers", "d_ff", is_causal=True)
 class LanguageModel(Encoder):
     """The same stack with a causal mask: each place sees its past and predicts the next token.
 
@@ -121,11 +109,6 @@ class LanguageModel(Encoder):
     >>> model.generate(torch.tensor([[1, 2, 3]]), steps=2).shape
     torch.Size([1, 5])
     """
-
-    def __init__(self, *args, is_causal: bool = True, **kwargs):
-        check.flag("is_causal", is_causal)
-        self.is_causal = is_causal
-        super().__init__(*args, **kwargs)
 
     @torch.no_grad()
     def generate(

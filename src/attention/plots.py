@@ -13,6 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from cycler import cycler
 from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap, to_rgba
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from torch import Tensor
 
@@ -21,12 +22,21 @@ from torch import Tensor
 BLUE, ORANGE, GREEN, RED, SKY, PURPLE = COLOURS = [
     "#0072B2", "#D55E00", "#009E73", "#CC3311", "#3D9BD1", "#AA4499",
 ]  # fmt: skip
-SEQUENTIAL = "cividis"  # perceptually even and made for colour-blind readers
-DIVERGING = "RdBu"  # blue above zero, as in the explorers
+# One hue for weights, two for signed numbers, as in the explorers; the more, the less of the page
+# shows through. The website gives hues and numbers lighter or darker tones on a dark page.
+ABOVE, BELOW = "#0f58a0", "#9a3c00"
+INK, INK_BETWEEN, INK_DEEP = "#010101", "#020202", "#fefefe"
+SEQUENTIAL = LinearSegmentedColormap.from_list("attention", [to_rgba(ABOVE, 0), to_rgba(ABOVE)])
+DIVERGING = LinearSegmentedColormap.from_list(
+    "signed numbers",
+    [(0, to_rgba(BELOW)), (0.5, to_rgba(BELOW, 0)), (0.5, to_rgba(ABOVE, 0)), (1, to_rgba(ABOVE))],
+    N=512,
+)
 
 
 def use_book_style() -> None:
     """Set matplotlib to the book's style for this session; a notebook then shows SVG."""
+    mpl.colormaps.register(SEQUENTIAL, force=True)
     mpl.rcParams.update(
         {
             "figure.figsize": (6.4, 3.4),
@@ -44,7 +54,7 @@ def use_book_style() -> None:
             "axes.prop_cycle": cycler(color=COLOURS),
             "lines.linewidth": 2,
             "legend.frameon": False,
-            "image.cmap": SEQUENTIAL,
+            "image.cmap": SEQUENTIAL.name,
         }
     )
     try:
@@ -64,7 +74,6 @@ def heatmap(
     title: str | None = None,
     vmin: float | None = 0.0,
     vmax: float | None = 1.0,
-    cmap: str = SEQUENTIAL,
     fmt: str | None = ".3f",
     row_label: str | None = "query",
     col_label: str | None = "key",
@@ -73,7 +82,8 @@ def heatmap(
     """Draw a matrix with its numbers: rows are queries, columns are keys.
 
     weights (n_q, n_k). The scale runs from `vmin` to `vmax`, 0 to 1 unless told, so that two
-    heatmaps can be compared; `fmt=None` leaves the numbers out. Returns the axes.
+    heatmaps can be compared; a `vmin` below zero gives signed numbers two hues, around zero.
+    The more, the stronger the colour. `fmt=None` leaves the numbers out. Returns the axes.
     ValueError if weights is not a matrix or the labels do not fit it.
     """
     values = np.asarray(_numbers(weights), dtype=float)
@@ -87,7 +97,13 @@ def heatmap(
         ax = plt.subplots(
             figsize=(1.4 + size * values.shape[1], 1.1 + size * 0.8 * values.shape[0])
         )[1]
-    image = ax.pcolormesh(values, cmap=cmap, vmin=vmin, vmax=vmax, edgecolors="none")
+    cmap = SEQUENTIAL
+    if vmin is not None and vmin < 0:
+        cmap, vmax = DIVERGING, max(-vmin, vmax or 0.0)
+        vmin = -vmax
+    image = ax.pcolormesh(
+        values, cmap=cmap, vmin=vmin, vmax=vmax, edgecolors="#8a8a8a66", linewidth=0.6
+    )
     ax.set_aspect("auto" if fmt else "equal")
     ax.invert_yaxis()
     ax.xaxis.tick_top()
@@ -108,15 +124,22 @@ def heatmap(
     if fmt:
         for i, row in enumerate(values):
             for j, value in enumerate(row):
-                red, green, blue, _ = image.cmap(image.norm(value))
-                light = 0.299 * red + 0.587 * green + 0.114 * blue > 0.5
+                number = format(value, fmt).replace("-", "−")
+                colour = _ink(image.cmap(image.norm(value))[3])
                 ax.text(
-                    j + 0.5, i + 0.5, format(value, fmt), ha="center", va="center",
-                    color="#111111" if light else "#ffffff", fontsize=10,
+                    j + 0.5, i + 0.5, number, ha="center", va="center", color=colour, fontsize=10
                 )  # fmt: skip
     if colorbar:
         plt.colorbar(image, ax=ax, fraction=0.046, pad=0.04)
     return ax
+
+
+def _ink(opacity: float) -> str:
+    """The colour of a number on a cell of this opacity: a contrast of 4.5 : 1 or more.
+
+    On a dark page white gives way to black at 0.62, on a light one black to white at 0.804.
+    """
+    return INK if opacity < 0.62 else INK_BETWEEN if opacity < 0.804 else INK_DEEP
 
 
 def curves(
@@ -215,6 +238,6 @@ def vectors(
     -reach to reach. Returns the axes; errors as `heatmap`.
     """
     return heatmap(
-        x, rows, cols, ax=ax, title=title, vmin=-reach, vmax=reach, cmap=DIVERGING, fmt=".1f",
-        row_label=None, col_label=None,
+        x, rows, cols, ax=ax, title=title, vmin=-reach, vmax=reach, fmt=".1f", row_label=None,
+        col_label=None,
     )  # fmt: skip

@@ -7,8 +7,12 @@ from torch import Tensor, nn
 
 from . import _checks as check
 
+Device = torch.device | str | None  # None is PyTorch's own choice, as in its functions
 
-def sinusoidal_encoding(n: int, d_model: int, base: float = 10000.0, *, start: int = 0) -> Tensor:
+
+def sinusoidal_encoding(
+    n: int, d_model: int, base: float = 10000.0, *, start: int = 0, device: Device = None
+) -> Tensor:
     """Give each position a row of sines and cosines, from fast to slow.
 
     Returns (n, d_model), the rows of positions start to start + n - 1: column 2l holds
@@ -21,12 +25,14 @@ def sinusoidal_encoding(n: int, d_model: int, base: float = 10000.0, *, start: i
     """
     check.count("n", n)
     check.count("start", start, least=0)
-    position = torch.arange(start, start + n, dtype=torch.float64)
-    angle = position[:, None] * _frequencies(d_model, base, "d_model")  # (n, d_model / 2)
+    position = torch.arange(start, start + n, device=device)
+    angle = position[:, None] * _frequencies(d_model, base, "d_model", device)  # (n, d_model / 2)
     return torch.stack([angle.sin(), angle.cos()], -1).flatten(-2).to(torch.get_default_dtype())
 
 
-def shift_matrix(delta: float, d_model: int, base: float = 10000.0) -> Tensor:
+def shift_matrix(
+    delta: float, d_model: int, base: float = 10000.0, *, device: Device = None
+) -> Tensor:
     """Give the matrix that moves a sinusoidal encoding `delta` positions on, wherever it stands.
 
     Returns R (d_model, d_model) with R @ PE[p] = PE[p + delta]: one 2 x 2 rotation for each pair
@@ -37,7 +43,7 @@ def shift_matrix(delta: float, d_model: int, base: float = 10000.0) -> Tensor:
     True
     """
     check.number("delta", delta)
-    angle = delta * _frequencies(d_model, base, "d_model")  # (d_model / 2,)
+    angle = delta * _frequencies(d_model, base, "d_model", device)  # (d_model / 2,)
     cos, sin = angle.cos(), angle.sin()
     turns = torch.stack([torch.stack([cos, sin], -1), torch.stack([-sin, cos], -1)], -2)
     return torch.block_diag(*turns).to(torch.get_default_dtype())
@@ -83,28 +89,31 @@ def rotary(x: Tensor, positions: Tensor | None = None, base: float = 10000.0) ->
     tensor([[ 1.0000e+00,  0.0000e+00],
             [-4.3711e-08,  1.0000e+00]])
     """
-    check.floating("x", x)
-    if x.ndim < 2 or 0 in x.shape:
-        raise ValueError(f"x must be (..., n, d) with no empty dimension; got {tuple(x.shape)}")
-    frequency = _frequencies(x.shape[-1], base, "the last dimension of x")
-    wide = torch.float32 if x.device.type == "mps" else torch.float64  # MPS has no float64
-    frequency = frequency.to(wide).to(x.device)
-    if positions is None:
-        positions = torch.arange(x.shape[-2], device=x.device)
-    elif not isinstance(positions, Tensor) or positions.is_complex():
-        raise TypeError(f"positions must be a tensor of real numbers; got {check.kind(positions)}")
-    elif positions.shape != x.shape[-2:-1] or positions.device != x.device:
-        raise ValueError(
-            f"positions must be ({x.shape[-2]},) on {x.device}, one for each row of x; "
-            f"got {tuple(positions.shape)} on {positions.device}"
-        )
+    _check_turned(x, positions)
+    frequency = _frequencies(x.shape[-1], base, "the last dimension of x", x.device)
+    positions = torch.arange(x.shape[-2], device=x.device) if positions is None else positions
     angle = positions[:, None] * frequency  # (n, d / 2), wide: late positions stay exact
     cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
     even, odd = x[..., 0::2], x[..., 1::2]  # (..., n, d / 2) each
     return torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1).flatten(-2)
 
 
-def alibi_slopes(num_heads: int) -> Tensor:
+def _check_turned(x: Tensor, positions: Tensor | None) -> None:
+    check.floating("x", x)
+    if x.ndim < 2 or 0 in x.shape[-2:]:
+        raise ValueError(f"x must be (..., n, d) with n and d at least 1; got {check.shape(x)}")
+    if positions is None:
+        return
+    if not isinstance(positions, Tensor) or positions.is_complex():
+        raise TypeError(f"positions must be a tensor of real numbers; got {check.kind(positions)}")
+    if positions.shape != x.shape[-2:-1] or positions.device != x.device:
+        raise ValueError(
+            f"positions must be ({x.shape[-2]},) on {x.device}, one for each row of x; "
+            f"got {check.shape(positions)} on {positions.device}"
+        )
+
+
+def alibi_slopes(num_heads: int, *, device: Device = None) -> Tensor:
     """Give each head its slope: a geometric sequence from 2^(-8/h) down to 2^-8.
 
     Returns (num_heads,). When num_heads is no power of two, the missing slopes are every other
@@ -117,22 +126,25 @@ def alibi_slopes(num_heads: int) -> Tensor:
     power = 2 ** int(math.log2(num_heads))  # the largest power of two that fits
     slopes = [2 ** (-8 * (i + 1) / power) for i in range(power)]
     slopes += [2 ** (-4 * (i + 1) / power) for i in range(0, 2 * (num_heads - power), 2)]
-    return torch.tensor(slopes)
+    return torch.tensor(slopes, device=device)
 
 
-def alibi_bias(num_heads: int, n_q: int, n_k: int | None = None) -> Tensor:
+def alibi_bias(
+    num_heads: int, n_q: int, n_k: int | None = None, *, device: Device = None
+) -> Tensor:
     """Lower each score by slope times distance, so that far keys count less.
 
-    Returns (num_heads, n_q, n_k), to be added to the scores: -slope * |i + n_k - n_q - j|.
-    ValueError if an argument is less than 1. Press et al. 2022 (ALiBi), section 3.
+    Returns (num_heads, n_q, n_k), -slope * |i + n_k - n_q - j|, to be added to the scores; as a
+    bias for (B, h, n, d) it takes [None] in front, the same for all sequences. ValueError if an
+    argument is less than 1. Press et al. 2022 (ALiBi), section 3.
 
     >>> alibi_bias(8, 3)[0]
     tensor([[-0.0000, -0.5000, -1.0000],
             [-0.5000, -0.0000, -0.5000],
             [-1.0000, -0.5000, -0.0000]])
     """
-    distance = _relative(n_q, n_k).abs()
-    return -alibi_slopes(num_heads)[:, None, None] * distance
+    distance = _relative(n_q, n_k, device).abs()
+    return -alibi_slopes(num_heads, device=device)[:, None, None] * distance
 
 
 def t5_buckets(
@@ -173,8 +185,8 @@ def t5_buckets(
 class T5Bias(nn.Module):
     """A trained number for each head and bucket of offsets, to be added to the scores.
 
-    ``T5Bias(num_heads)(n_q, n_k)`` returns (num_heads, n_q, n_k). Arguments and errors as
-    `t5_buckets`. Raffel et al. 2020 (T5), section 2.1.
+    ``T5Bias(num_heads)(n_q, n_k)`` returns (num_heads, n_q, n_k), used as `alibi_bias` is.
+    Arguments and errors as `t5_buckets`. Raffel et al. 2020 (T5), section 2.1.
 
     >>> T5Bias(num_heads=2)(3).shape
     torch.Size([2, 3, 3])
@@ -192,30 +204,33 @@ class T5Bias(nn.Module):
         check.flag("bidirectional", bidirectional)
         self.num_buckets, self.max_distance = num_buckets, max_distance
         self.bidirectional = bidirectional
-        self._buckets(1, 1)  # refuses bad arguments now rather than at the first use
+        self._buckets(1, 1, None)  # refuses bad arguments now rather than at the first use
         self.table = nn.Parameter(torch.randn(num_buckets, num_heads) * 0.02)
 
     def forward(self, n_q: int, n_k: int | None = None) -> Tensor:
-        buckets = self._buckets(n_q, n_k).to(self.table.device)
+        buckets = self._buckets(n_q, n_k, self.table.device)
         return self.table[buckets].permute(2, 0, 1)  # (h, n_q, n_k)
 
-    def _buckets(self, n_q: int, n_k: int | None) -> Tensor:
-        offsets = _relative(n_q, n_k)
+    def _buckets(self, n_q: int, n_k: int | None, device: Device) -> Tensor:
+        offsets = _relative(n_q, n_k, device)
         return t5_buckets(offsets, self.num_buckets, self.max_distance, self.bidirectional)
 
 
-def _relative(n_q: int, n_k: int | None) -> Tensor:
+def _relative(n_q: int, n_k: int | None, device: Device) -> Tensor:
     """Offsets key - query (n_q, n_k), the last query level with the last key."""
     check.count("n_q", n_q)
     n_k = n_q if n_k is None else n_k
     check.count("n_k", n_k)
-    return torch.arange(n_k)[None, :] - torch.arange(n_k - n_q, n_k)[:, None]
+    query = torch.arange(n_k - n_q, n_k, device=device)
+    return torch.arange(n_k, device=device)[None, :] - query[:, None]
 
 
-def _frequencies(d: int, base: float, name: str) -> Tensor:
+def _frequencies(d: int, base: float, name: str, device: Device = None) -> Tensor:
     """Angles per position, (d / 2,): 1, base^(-2/d), base^(-4/d), ..., in float64."""
     check.count(name, d, least=2)
     if d % 2:
         raise ValueError(f"{name} must be even, sines and cosines come in pairs; got {d}")
     check.number("base", base, above=1)
-    return base ** (-torch.arange(0, d, 2, dtype=torch.float64) / d)
+    pair = torch.arange(0, d, 2, device=device)
+    wide = torch.float32 if pair.device.type == "mps" else torch.float64  # MPS has no float64
+    return base ** (-pair.to(wide) / d)

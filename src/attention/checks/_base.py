@@ -6,7 +6,7 @@ import numbers
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -24,23 +24,38 @@ class NotYet(AssertionError):
         return [f"Not yet: {self}"]
 
 
+class TimeUp(BaseException):
+    """The time is over. No Exception, so that an `except Exception` of the student lets it by."""
+
+
 @contextmanager
 def time_limit(seconds: float = SECONDS) -> Iterator[None]:
-    """Interrupt an endless loop with a sentence, where the platform can (main thread, POSIX)."""
+    """Interrupt an endless loop with a sentence, where the platform can (main thread, POSIX).
+
+    What stops it is raised again ten times a second: a bare `except:` in the loop catches it only
+    while the loop is inside that `try`. Nothing here stops one long call of compiled code before
+    it returns, nor a loop that hides in its own thread or never leaves its `try`.
+    """
     if not hasattr(signal, "SIGALRM") or threading.current_thread() is not threading.main_thread():
         yield
         return
+    running = True
 
     def stop(*_: Any) -> None:
-        raise NotYet(
-            f"your code still ran after {seconds:g} seconds; look for a loop that never ends"
-        )
+        if running:
+            raise TimeUp
 
     before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 0.1)
     try:
         yield
+    except TimeUp:
+        running = False
+        raise NotYet(
+            f"your code still ran after {seconds:g} seconds; look for a loop that never ends"
+        ) from None
     finally:
+        running = False
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
 
@@ -142,15 +157,22 @@ def close(a: Any, b: Any, tol: float = 1e-5) -> bool:
     return torch.allclose(a.detach().double(), b.detach().double(), rtol=tol, atol=tol)
 
 
-def diagnose(result: Tensor, right: Tensor, suspects: dict[str, Tensor], otherwise: str) -> None:
+def diagnose(
+    result: Tensor,
+    right: Tensor,
+    suspects: Mapping[str, Tensor] | Iterable[tuple[Tensor, str]],
+    otherwise: str,
+) -> None:
     """Raise NotYet unless `result` is right; name the suspect whose value the result equals.
 
-    `suspects` maps a sentence ("you divided by d_k, not by its root") to what that mistake would
-    give; `otherwise` is said when none fits.
+    `suspects`: pairs of what a mistake would give and the sentence for it ("you divided by d_k,
+    not by its root"), or a dict from sentence to value; `otherwise` is said when none fits.
     """
     if close(result, right):
         return
-    for sentence, value in suspects.items():
+    if isinstance(suspects, Mapping):
+        suspects = [(value, sentence) for sentence, value in suspects.items()]
+    for value, sentence in suspects:
         if close(result, value) and not close(value, right):
             raise NotYet(sentence)
     error = ""

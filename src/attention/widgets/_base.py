@@ -290,17 +290,17 @@ COLOURS = ["#0072b2", "#d55e00", "#009e73", "#b0568a", "#a87900", "#3f8fc0", "#5
 
 
 def sequential() -> Any:
-    """The explorers' map for weights: from paper to dark blue."""
+    """The explorers' map for weights: from paper to blue."""
     from matplotlib.colors import LinearSegmentedColormap
 
-    return LinearSegmentedColormap.from_list("weights", ["#f8f8ef", "#2f9fb0", "#1b2768"])
+    return LinearSegmentedColormap.from_list("weights", ["#f6f6f4", "#0f58a0"])
 
 
 def diverging() -> Any:
     """The explorers' map for signed numbers: orange, paper, blue."""
     from matplotlib.colors import LinearSegmentedColormap
 
-    return LinearSegmentedColormap.from_list("signed", ["#963a00", "#f6f6f4", "#0f58a0"])
+    return LinearSegmentedColormap.from_list("signed", ["#9a3c00", "#f6f6f4", "#0f58a0"])
 
 
 def draw_heatmap(
@@ -325,7 +325,7 @@ def draw_heatmap(
         return
     for i, row in enumerate(values):
         for j, x in enumerate(row):
-            dark = abs(x) / signed > 0.79 if signed else x > 0.63
+            dark = (abs(x) / signed if signed else x) > 0.78
             colour = "white" if dark else "black"
             ax.text(
                 j, i, f"{float(x):.{digits}f}", ha="center", va="center", fontsize=8, color=colour

@@ -10,8 +10,8 @@ import traitlets
 from torch import Tensor
 
 from attention.data import weather_sentences
-from attention.functional import next_token_probabilities
 from attention.models import LanguageModel
+from attention.sampling import next_token_probabilities
 from attention.vocabulary import Vocabulary
 
 from . import _weights

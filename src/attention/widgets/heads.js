@@ -1,7 +1,7 @@
 // Live heads: a trained transformer reads "it" in a sentence of the reader's words.
 import {
   bar, explorer, fixed, halves, heatmap, list, make, onTheme, percent, presets, ramp, range, softmax,
-  toggle, transformer, write,
+  transformer, write,
 } from "./shared.js";
 import { weights } from "./heads_weights.js";
 
@@ -15,25 +15,37 @@ const WORDS = ["<pad>", "<start>", "<end>", ..."the did not because it was too".
 const CHOICES = { animal: ANIMALS, verb: VERBS, place: PLACES,
   adjective: [...FEELINGS, ...FEATURES] };
 const IT = 8;
-const KEYS = ["animal", "verb", "place", "adjective", "off", "layer", "head"];
-const first = { animal: "animal", verb: "cross", place: "street", off: [] };
+const KEYS = ["animal", "verb", "place", "adjective", "off", "twin", "layer", "head"];
+const first = { animal: "animal", verb: "cross", place: "street", off: [], twin: [] };
 const PRESETS = [
   ["… too tired", { ...first, adjective: "tired" }],
   ["… too wide", { ...first, adjective: "wide" }],
-  ["wide, without head 1.0", { ...first, adjective: "wide", off: [[1, 0]] }],
-  ["wide, without head 0.3", { ...first, adjective: "wide", off: [[0, 3]] }],
+  ["wide, without L1H0", { ...first, adjective: "wide", off: [[1, 0]] }],
+  ["wide, without L0H3", { ...first, adjective: "wide", off: [[0, 3]] }],
+  ["tired, L0H3 from the twin", { ...first, adjective: "tired", twin: [[0, 3]] }],
 ];
 
 let model = null;
 // The words of the sentence, and what the model makes of them.
 const sentence = ({ animal, verb, place, adjective }) =>
   `the ${animal} did not ${verb} the ${place} because it was too ${adjective}`.split(" ");
-function read(words, off = []) {
+// The twin sentence has the other adjective: tired for wide, hungry for narrow, …
+const twinOf = (words) => {
+  const other = (word, a, b) => b[a.indexOf(word)];
+  const last = words[words.length - 1];
+  return [...words.slice(0, -1),
+    FEELINGS.includes(last) ? other(last, FEELINGS, FEATURES) : other(last, FEATURES, FEELINGS)];
+};
+function read(words, off = [], twin = []) {
   model ??= transformer(halves(weights.model),
     { vocab: WORDS.length, d: 32, heads: 4, layers: 2, tied: false, causal: false });
   const on = range(2).map((layer) => range(4).map((head) =>
     (off.some(([l, h]) => l === layer && h === head) ? 0 : 1)));
-  const result = model(words.map((word) => WORDS.indexOf(word)), on);
+  const number = (word) => WORDS.indexOf(word);
+  const said = twin.length ? model(twinOf(words).map(number)).joined : [];
+  const given = said.map((joined, layer) => ({ at: IT, joined,
+    heads: twin.filter(([l]) => l === layer).map(([, h]) => h) }));
+  const result = model(words.map(number), on, given);
   return { ...result, probabilities: softmax(Array.from(result.logits[IT])) };
 }
 
@@ -64,19 +76,22 @@ function render({ model: state, el }) {
 
   const maps = range(2).map((layer) => range(4).map((head) => {
     const canvas = make("canvas", { width: 12, height: 12, "aria-hidden": "true" });
-    const name = `head ${layer}.${head}`;
+    const name = `L${layer}H${head}`;
     const open = make("button", { type: "button", class: "map",
       on: { click: () => ex.set({ layer, head }) } },
     make("span", { class: "picture" }, canvas, make("i", { class: "row-of-it" })),
     make("span", { class: "map-name", text: name }));
-    const power = toggle({ label: "on", onInput: (on) => ex.set({
-      off: [...ex.get("off").filter(([l, h]) => l !== layer || h !== head),
-        ...(on ? [] : [[layer, head]])].sort() }) });
-    power.node.querySelector("input").setAttribute("aria-label", `${name} on`);
-    return { canvas, open, power, name, node: make("div", { class: "map-box" }, open, power.node) };
+    const others = (key) => ex.get(key).filter(([l, h]) => l !== layer || h !== head);
+    const says = make("select", { "aria-label": `head ${name} is`,
+      "data-lm-suppress-shortcuts": "true",
+      on: { input: () => ex.set(Object.fromEntries(["off", "twin"].map((key) => [key,
+        [...others(key), ...(says.value === key ? [[layer, head]] : [])].sort()]))) } },
+    ...[["on", "on"], ["off", "off"], ["twin", "twin"]].map(([value, text]) =>
+      make("option", { value, text })));
+    return { canvas, open, says, name, node: make("div", { class: "map-box" }, open, says) };
   }));
   const gallery = make("div", { class: "gallery" }, ...maps.flatMap((row, layer) => [
-    make("p", { class: "layer", text: `layer ${layer}: heads ${layer}.0 to ${layer}.3` }),
+    make("p", { class: "layer", text: `layer ${layer}: heads L${layer}H0 to L${layer}H3` }),
     ...row.map((map) => map.node)]));
 
   const rowTitle = make("p", { class: "heading" });
@@ -91,9 +106,11 @@ function render({ model: state, el }) {
   const size = Math.floor(weights.model.replace(/=+$/, "").length * 3 / 8); // base64 of two bytes each
   const note = make("p", { class: "readline",
     text: `${size.toLocaleString("en")} trained weights, at work in this page. `
-    + "Head 1.0 is head 0 of layer 1, both counted from 0; in the small maps, rows are queries, and "
-    + "the frame marks the row of “it”. Other seeds train other heads: this one was chosen for its "
-    + "clear head 1.0." });
+    + "L1H0 is head 0 of layer 1, both counted from 0; in the small maps, rows are queries, and "
+    + "the frame marks the row of “it”. “Twin” gives “it” the output that the head has in "
+    + "the same sentence with the other adjective (tired for wide, hungry for narrow, scared for "
+    + "crowded, sleepy for slippery). Other seeds train other heads: this one was chosen for its "
+    + "clear L1H0." });
   meaning.append(ex.root.querySelector(".say")); // the verdict stands under what it judges
   ex.add(start.node, line, meaning, gallery,
     make("div", { class: "pair" }, rowBox, make("div", {}, mapTitle, table.node)), note);
@@ -102,7 +119,7 @@ function render({ model: state, el }) {
   function paint(canvas, matrix) {
     if (!colours) {
       const style = getComputedStyle(ex.root);
-      colours = ramp(["--lo", "--mid", "--hi"].map((key) => style.getPropertyValue(key).trim()));
+      colours = ramp(["--zero", "--pos"].map((key) => style.getPropertyValue(key).trim()));
     }
     const pixels = new ImageData(12, 12);
     const words = new Uint32Array(pixels.data.buffer);
@@ -111,9 +128,9 @@ function render({ model: state, el }) {
   }
 
   function draw() {
-    const [animal, verb, place, adjective, off, layer, head] = KEYS.map(ex.get);
+    const [animal, verb, place, adjective, off, twin, layer, head] = KEYS.map(ex.get);
     const words = sentence({ animal, verb, place, adjective });
-    const { probabilities, weights: all } = read(words, off);
+    const { probabilities, weights: all } = read(words, off, twin);
     for (const key of Object.keys(selects)) {
       if (selects[key].value !== ex.get(key)) selects[key].value = ex.get(key);
     }
@@ -127,21 +144,24 @@ function render({ model: state, el }) {
         .replace("less than", "<").replace("more than", ">"));
     });
 
-    const isOff = (l, h) => off.some(([a, b]) => a === l && b === h);
+    const among = (pairs, l, h) => pairs.some(([a, b]) => a === l && b === h);
+    const stateOf = (l, h) => (among(twin, l, h) ? "twin" : among(off, l, h) ? "off" : "on");
     const strongest = (r) => r.indexOf(Math.max(...r));
     maps.forEach((maps_, l) => maps_.forEach((map, h) => {
       const matrix = all[l][h];
       const best = strongest(matrix[IT]);
       paint(map.canvas, matrix);
-      const gone = isOff(l, h);
-      map.node.classList.toggle("gone", gone);
-      map.power.set(!gone);
+      const state = stateOf(l, h);
+      map.node.classList.toggle("gone", state === "off");
+      map.node.classList.toggle("swapped", state === "twin");
+      if (map.says.value !== state) map.says.value = state;
       map.open.setAttribute("aria-pressed", String(l === layer && h === head));
-      map.open.setAttribute("aria-label", `${map.name}${gone ? ", off" : ""}: “it” gives `
+      map.open.setAttribute("aria-label", `${map.name}${
+        { on: "", off: ", off", twin: ", from the twin" }[state]}: “it” gives `
         + `${fixed(matrix[IT][best])} to ${words[best]}; show it large`);
     }));
 
-    const name = `head ${layer}.${head}`;
+    const name = `L${layer}H${head}`;
     const chosen = all[layer][head];
     write(rowTitle, `what “it” attends to in ${name}`);
     words.forEach((word, j) => {
@@ -164,14 +184,18 @@ function render({ model: state, el }) {
     start.update();
 
     const right = FEELINGS.includes(adjective) ? animal : place;
-    const gone = off.map(([l, h]) => `${l}.${h}`);
+    const named = (pairs) => `${pairs.length > 1 ? "heads" : "head"} ${
+      list(pairs.map(([l, h]) => `L${l}H${h}`))}`;
+    const gone = off.filter(([l, h]) => !among(twin, l, h));
     const row8 = chosen[IT];
     ex.say(`“It” is taken for “${WORDS[top]}” (${percent(probabilities[top])}), which is ${
       WORDS[top] === right ? "right" : `wrong: what is too ${adjective} is “${right}”`}. ${
       gone.length === 8 ? "All heads are off: no word knows of any other. "
-        : gone.length ? `Off: ${gone.length > 1 ? "heads" : "head"} ${list(gone)}. ` : ""}`
+        : gone.length ? `Off: ${named(gone)}. ` : ""}${
+        twin.length ? `From the twin, which ends in “${twinOf(words)[11]}”: ${named(twin)}. ` : ""}`
       + `In ${name}, “it” gives ${fixed(row8[1])} to “${animal}” and ${fixed(row8[6])} to “${place}”${
-        isOff(layer, head) ? ", but the head is off and hands nothing on" : ""}.`);
+        { on: "", off: ", but the head is off and hands nothing on",
+          twin: ", but what it hands on comes from the twin" }[stateOf(layer, head)]}.`);
   }
   ex.onCleanup(onTheme(() => { colours = null; draw(); }));
   return ex.start(draw, KEYS);

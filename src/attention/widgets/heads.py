@@ -11,6 +11,7 @@ from torch import Tensor
 
 from attention.data import ANIMALS, FEATURES, FEELINGS, PLACES, VERBS, PronounTask, pronoun_task
 from attention.models import Encoder
+from attention.patching import head_parts, patch_heads
 
 from . import _weights
 from ._base import Explorer, Whole, draw_heatmap, figure
@@ -34,8 +35,9 @@ class Heads(Explorer):
     """A trained transformer reads "it": all heads, what they attend to, and heads switched off.
 
     Traits, to read and to set: `animal`, `verb`, `place` and `adjective`, words of the
-    vocabulary; `off`, the heads switched off as [layer, head] pairs counted from 0; `layer` and
-    `head`, the one shown large. `weights` (2, 4, 12, 12), `probabilities` of each word of the
+    vocabulary; `off`, the heads switched off as [layer, head] pairs counted from 0; `twin`, the
+    heads whose output at "it" comes from the twin sentence, which ends in `twin_words`; `layer`
+    and `head`, the one shown large. `weights` (2, 4, 12, 12), `probabilities` of each word of the
     vocabulary at "it", and `prediction` are computed with `model`, from the page's own numbers.
 
     >>> w = Heads(adjective="wide")
@@ -51,6 +53,7 @@ class Heads(Explorer):
     place = traitlets.Unicode("street").tag(sync=True)
     adjective = traitlets.Unicode("tired").tag(sync=True)
     off = traitlets.List(default_value=[]).tag(sync=True)
+    twin = traitlets.List(default_value=[]).tag(sync=True)
     layer = Whole(1, 0, 1)
     head = Whole(0, 0, 3)
 
@@ -63,16 +66,16 @@ class Heads(Explorer):
             )
         return word
 
-    @traitlets.validate("off")
-    def _check_off(self, proposal: Any) -> list:
+    @traitlets.validate("off", "twin")
+    def _check_heads(self, proposal: Any) -> list:
         try:
             pairs = sorted({(int(layer), int(head)) for layer, head in proposal["value"]})
         except (TypeError, ValueError):
             pairs = [(-1, -1)]
         if any(not (0 <= layer < 2 and 0 <= head < 4) for layer, head in pairs):
             raise traitlets.TraitError(
-                "off must be pairs [layer, head] with layer 0 or 1 and head 0 to 3; "
-                f"got {proposal['value']!r}"
+                f"{proposal['trait'].name} must be pairs [layer, head] with layer 0 or 1 and head "
+                f"0 to 3; got {proposal['value']!r}"
             )
         return [list(pair) for pair in pairs]
 
@@ -89,6 +92,14 @@ class Heads(Explorer):
             f"because it was too {self.adjective}"
         ).split()
 
+    @property
+    def twin_words(self) -> list[str]:
+        """The same sentence with the other adjective: tired for wide, hungry for narrow, …"""
+        task = _trained()[0]
+        return task.vocabulary.decode(
+            task.twins(task.vocabulary.encode(self.words)[None])[0]
+        ).split()
+
     @torch.no_grad()
     def _run(self) -> tuple[Tensor, Tensor]:
         task, model = _trained()
@@ -96,7 +107,13 @@ class Heads(Explorer):
         for layer, head in self.off:
             on[layer, head] = 0
         ids = task.vocabulary.encode(self.words)[None]
-        logits, weights = model(ids, head_mask=on, return_weights=True)
+        twin = head_parts(model, task.twins(ids))[1][:, :, :, task.it] if self.twin else None
+        given = (
+            {(layer, r): twin[layer, :, r] for layer, r in self.twin} if twin is not None else {}
+        )
+        logits, weights = patch_heads(
+            model, ids, task.it, given, head_mask=on, return_weights=True
+        )  # a head that is off and from the twin says what it says in the twin
         return logits[0], torch.stack(weights)[:, 0]
 
     @property
@@ -123,14 +140,19 @@ class Heads(Explorer):
     def caption(self) -> str:
         p = float(self.probabilities.max())
         row = self.weights[self.layer, self.head, 8]
-        off = ", ".join(f"{layer}.{head}" for layer, head in self.off)
-        plural = "head" if len(self.off) == 1 else "heads"
+        without = self._named("without", self.off)
+        twin = self._named(f"with the output of the “{self.twin_words[-1]}” sentence in", self.twin)
         return (
             f"“{' '.join(self.words)}”: a trained transformer takes “it” for “{self.prediction}” "
-            f"({100 * p:.1f} %){f' without {plural} {off}' if off else ''}. "
-            f"Head {self.layer}.{self.head} gives {row[1]:.2f} of the weight of “it” to "
+            f"({100 * p:.1f} %){without}{twin}. "
+            f"Head L{self.layer}H{self.head} gives {row[1]:.2f} of the weight of “it” to "
             f"“{self.animal}” and {row[6]:.2f} to “{self.place}”."
         )
+
+    @staticmethod
+    def _named(before: str, heads: list) -> str:
+        names = ", ".join(f"L{layer}H{head}" for layer, head in heads)
+        return f" {before} {'head' if len(heads) == 1 else 'heads'} {names}" if heads else ""
 
     def still(self) -> Any:
         fig, axes = figure(6.8, 4.6, nrows=2, ncols=4)
@@ -138,11 +160,11 @@ class Heads(Explorer):
         for layer in range(2):
             for head in range(4):
                 ax = axes[layer][head]
-                gone = [layer, head] in self.off
+                gone, other = ([layer, head] in x for x in (self.off, self.twin))
                 draw_heatmap(
                     ax, weights[layer][head], self.words if head == 0 else [""] * 12,
                     self.words if layer == 1 else [""] * 12,
-                    f"head {layer}.{head}{', off' if gone else ''}", digits=None,
+                    f"L{layer}H{head}{', twin' if other else ', off' if gone else ''}", digits=None,
                 )  # fmt: skip
                 ax.tick_params(labelsize=8)
                 ax.axhline(7.5, color="#d55e00", linewidth=0.8)

@@ -483,9 +483,9 @@ export function heatmap({ label, rows, columns, corner = "query", signed = false
   function paint() { // nothing to paint with until the grid is on a page, which gives it its colours
     if (!colours && grid.isConnected) {
       const style = getComputedStyle(grid);
-      colours = ramp((signed ? ["--neg", "--zero", "--pos"] : ["--lo", "--mid", "--hi"])
+      colours = ramp((signed ? ["--neg", "--zero", "--pos"] : ["--zero", "--pos"])
         .map((key) => style.getPropertyValue(key).trim()));
-      dark = Number(style.getPropertyValue(signed ? "--sthr" : "--thr"));
+      dark = Number(style.getPropertyValue("--thr"));
     }
     if (!colours) return;
     cells.forEach((row, i) => row.forEach((cell, j) => {
@@ -696,7 +696,7 @@ export function onTheme(f) {
   };
 }
 
-// 256 colours through three stops, mixed in OKLab as the style sheet's color-mix does.
+// 256 colours through two stops or three, mixed in OKLab as the style sheet's color-mix does.
 export function ramp(stops) {
   const labs = stops.map((hex) => {
     const full = hex.length === 4 ? [...hex.slice(1)].map((c) => c + c).join("") : hex.slice(1);
@@ -710,8 +710,9 @@ export function ramp(stops) {
       0.0259040371 * l + 0.7827717662 * m - 0.808675766 * s];
   });
   return Uint32Array.from({ length: 256 }, (_, i) => {
-    const t = i / 127.5;
-    const [from, to, x] = t < 1 ? [labs[0], labs[1], t] : [labs[1], labs[2], t - 1];
+    const t = (i / 255) * (labs.length - 1);
+    const at = Math.min(Math.floor(t), labs.length - 2);
+    const [from, to, x] = [labs[at], labs[at + 1], t - at];
     const [L, a, b] = from.map((value, c) => value + (to[c] - value) * x);
     const [l, m, s] = [L + 0.3963377774 * a + 0.2158037573 * b,
       L - 0.1055613458 * a - 0.0638541728 * b, L - 0.0894841775 * a - 1.291485548 * b]
@@ -859,8 +860,10 @@ function add(a, b) { // into b
   return b;
 }
 
-// A pre-norm block of named flat arrays: x (n, d) -> { x, weights (h, n, n) }. on: 0 or 1 per head.
-export function block(x, w, heads, { causal = false, on = null } = {}) {
+// A pre-norm block of named flat arrays: x (n, d) -> { x, weights (h, n, n), joined (n, d) }, where
+// joined is what the heads say, side by side. on: 0 or 1 per head; given: { at, heads, joined }, what
+// some heads are to say in row `at`.
+export function block(x, w, heads, { causal = false, on = null, given = null } = {}) {
   const d = x[0].length / heads;
   let h = x.map((row) => layerNorm(row, w.normAttention, w.normAttentionOffset));
   const [q, k, v] = ["q", "k", "v"].map((name) => linear(h, w[name], w[`${name}Offset`]));
@@ -880,14 +883,18 @@ export function block(x, w, heads, { causal = false, on = null } = {}) {
     }
     return row;
   }));
+  for (const r of given ? given.heads : []) {
+    for (let c = r * d; c < (r + 1) * d; c++) joined[given.at][c] = given.joined[given.at][c];
+  }
   x = add(x, linear(joined, w.o, w.oOffset));
   h = x.map((row) => layerNorm(row, w.normForward, w.normForwardOffset));
   const hidden = linear(h, w.widen, w.widenOffset).map((row) => row.map((z) => Math.max(0, z)));
-  return { x: add(x, linear(hidden, w.narrow, w.narrowOffset)), weights };
+  return { x: add(x, linear(hidden, w.narrow, w.narrowOffset)), weights, joined };
 }
 
 // The package's Encoder or LanguageModel (pre-norm, sinusoids, relu) from the numbers of its
-// state_dict in order. Returns run(ids, on) -> { logits (n, vocab), weights (layers, h, n, n) }.
+// state_dict in order. Returns run(ids, on, given) -> { logits (n, vocab), weights (layers, h, n, n),
+// joined (layers, n, d) }; on and given are those of `block`, one a layer.
 export function transformer(numbers, { vocab, d, heads, layers, tied, causal }) {
   let at = 0;
   const take = (size) => numbers.subarray(at, (at += size));
@@ -905,15 +912,17 @@ export function transformer(numbers, { vocab, d, heads, layers, tied, causal }) 
   });
   const [gain, offset] = [take(d), take(d)];
   if (at !== numbers.length) throw new Error(`the model has ${at} weights; got ${numbers.length}`);
-  return (ids, on = null) => {
+  return (ids, on = null, given = null) => {
     let x = ids.map((id, i) => sinusoid(i, d).map((place, c) =>
       tokens[id * d + c] * Math.sqrt(d) + place));
-    const weights = blocks.map((w, layer) => {
-      const done = block(x, w, heads, { causal, on: on?.[layer] });
+    const [weights, joined] = [[], []];
+    blocks.forEach((w, layer) => {
+      const done = block(x, w, heads, { causal, on: on?.[layer], given: given?.[layer] });
       x = done.x;
-      return done.weights;
+      weights.push(done.weights);
+      joined.push(done.joined);
     });
-    return { logits: linear(x.map((row) => layerNorm(row, gain, offset)), output), weights };
+    return { logits: linear(x.map((row) => layerNorm(row, gain, offset)), output), weights, joined };
   };
 }
 
