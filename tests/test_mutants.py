@@ -1,6 +1,8 @@
 """What single changes of the package (make mutants) had got past all other tests."""
 
+import importlib.util
 import math
+from pathlib import Path
 
 import pytest
 import torch
@@ -21,6 +23,11 @@ from attention import (
     train,
     translation_loss,
 )
+
+ROOT = Path(__file__).parents[1]
+spec = importlib.util.spec_from_file_location("mutants", ROOT / "scripts" / "mutants.py")
+mutants = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(mutants)
 
 SMALL = {"vocab_size": 7, "d_model": 8, "num_heads": 2, "num_layers": 1}
 
@@ -100,3 +107,28 @@ def test_tables_start_small_and_tokens_at_their_width():
 def test_reach_takes_masks_of_any_number_of_dimensions():
     masks = causal_mask(4).expand(2, 3, 4, 4)
     assert torch.equal(reach(masks, 2), masks)
+
+
+def test_every_mutant_that_is_excused_is_still_in_the_source():
+    excused = mutants.excuses()
+    modules = {name.partition(":")[0].partition(".")[0] for name in excused}
+    assert excused and modules <= set(mutants.TESTS)
+    assert excused - {name for module in modules for name in mutants.named(module)} == set()
+
+
+def test_every_module_has_tests_to_run_its_mutants_against():
+    for module, tests in mutants.TESTS.items():
+        assert (ROOT / "src" / "attention" / f"{module}.py").exists(), module
+        for name in tests:
+            assert (ROOT / "tests" / f"test_{name}.py").exists(), name
+
+
+def test_a_mutant_differs_in_one_place_and_goes_by_a_name_of_its_own():
+    source = "def f(x, y=True):\n    return -x + 1 if x < 2 else x and y"
+    made = dict(mutants.mutants(source))
+    assert made[".f: x < 2 -> x <= 2"] == source.replace("x < 2", "x <= 2")
+    assert made[".f: True -> False"] == source.replace("True", "False")
+    assert made[".f: -x -> x"] == source.replace("-x", "x")
+    assert made[".f: -x + 1 -> -x - 1"] == source.replace("+ 1", "- 1")
+    assert made[".f: x and y -> x or y"] == source.replace("and", "or")
+    assert set(made.values()).isdisjoint({source}) and len(set(made.values())) == len(made) == 7
