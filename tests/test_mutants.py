@@ -13,7 +13,9 @@ from attention import (
     LanguageModel,
     LearnedPositions,
     T5Bias,
+    attention,
     causal_mask,
+    fused_attention,
     next_token_loss,
     reach,
     rotary,
@@ -107,6 +109,24 @@ def test_tables_start_small_and_tokens_at_their_width():
 def test_reach_takes_masks_of_any_number_of_dimensions():
     masks = causal_mask(4).expand(2, 3, 4, 4)
     assert torch.equal(reach(masks, 2), masks)
+
+
+def test_one_causal_query_and_queries_ahead_of_all_keys_build_no_mask(monkeypatch):
+    q, k = torch.randn(5, 4), torch.randn(3, 4)
+    want = fused_attention(q[:1], k, k), attention(q, k, k, causal_mask(5, 3))[0]
+    monkeypatch.setattr("attention.functional.causal_mask", None)
+    torch.testing.assert_close(fused_attention(q[:1], k, k, is_causal=True), want[0])
+    torch.testing.assert_close(fused_attention(q, k, k, is_causal=True), want[1])
+
+
+def test_turning_takes_an_empty_batch():
+    assert rotary(torch.zeros(0, 3, 4)).shape == (0, 3, 4)
+
+
+def test_the_smallest_number_of_buckets_counts_near_keys_one_by_one():
+    offsets = torch.tensor([2, 0, -1, -2, -3])
+    found = t5_buckets(offsets, num_buckets=3, max_distance=4, bidirectional=False)
+    assert found.tolist() == [0, 0, 1, 2, 2]
 
 
 def test_every_mutant_that_is_excused_is_still_in_the_source():
