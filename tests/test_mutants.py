@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from attention import (
+    Embedding,
     Encoder,
     EncoderDecoder,
     LanguageModel,
@@ -127,6 +128,25 @@ def test_the_smallest_number_of_buckets_counts_near_keys_one_by_one():
     offsets = torch.tensor([2, 0, -1, -2, -3])
     found = t5_buckets(offsets, num_buckets=3, max_distance=4, bidirectional=False)
     assert found.tolist() == [0, 0, 1, 2, 2]
+
+
+def test_writing_takes_no_steps_at_all_and_a_temperature_of_one_by_itself():
+    source = torch.tensor([[1, 2]])
+    assert EncoderDecoder(**SMALL).generate(source, steps=0, start=3).tolist() == [[3]]
+    model = LanguageModel(**SMALL)
+    assert torch.equal(model.generate(source, steps=0), source)
+    with torch.no_grad():
+        model.norm.bias += model.embedding.tokens.weight[0]  # likelier than the others, not certain
+    made = [
+        model.generate(source.repeat(200, 1), 1, *t, generator=torch.Generator().manual_seed(0))
+        for t in ((), (1.0,), (2.0,))
+    ]
+    assert torch.equal(made[0], made[1]) and not torch.equal(made[0], made[2])
+
+
+def test_what_an_embedding_is_unless_told_otherwise():
+    assert len(Embedding(7, 8, 2, positions="learned").learned.table) == 512
+    assert Embedding(7, 8, 2, positions="t5").t5.bidirectional
 
 
 def test_every_mutant_that_is_excused_is_still_in_the_source():
