@@ -138,21 +138,6 @@ def test_the_page_for_teachers_lists_every_exercise():
     assert [name for name in listed if name.startswith("ex-") and name not in EXERCISES] == []
 
 
-# what an exercise needs from its chapter
-
-
-def test_cells_that_an_exercise_builds_on_come_with_it():
-    code = ["import torch", "x = 1", "y = x + 1", "z = 3"]
-    one = exercise("ex", 1, 5, answer="def f():\n    return y", check="check.f(f)")
-    assert course.needed(code, [one], {}) == ["import torch", "x = 1", "y = x + 1"]
-
-
-def test_an_answer_that_builds_on_another_needs_it():
-    one = exercise("ex", 1, 5, answer="def g():\n    return f()", check="check.g(g)")
-    with pytest.raises(course.Mistake, match="builds on f, the answer to ex-f"):
-        course.needed(["import torch"], [one], {"f": "ex-f"})
-
-
 # what students get
 
 
@@ -162,12 +147,19 @@ def solution_lines(source: str) -> set[str]:
     return {line.strip() for line in inside.splitlines() if len(line.strip()) > 8}
 
 
+def given_lines(name: str) -> set[str]:
+    """The lines that the chapter's set-up and the exercises themselves print."""
+    chapter = BOOK["chapters"][name]
+    texts = chapter["code"] + [e["prose"] for e in chapter["exercises"]]
+    return {line.strip() for text in texts for line in text.splitlines()}
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_students_notebook_holds_no_solution(whole, name):
     path = whole / "student" / f"{name}.ipynb"
     text, made = path.read_text("utf-8"), cells(path)
     lines = {line.strip() for cell in made for line in cell.source.splitlines()}
-    given = {line.strip() for s in BOOK["chapters"][name]["code"] for line in s.splitlines()}
+    given = given_lines(name)
     for e in BOOK["chapters"][name]["exercises"]:
         if "answer" in e:
             assert not (solution_lines(e["answer"]) - given) & lines, e["id"]
@@ -206,14 +198,18 @@ def test_the_instructors_notebook_holds_every_answer(whole, name):
             assert answer and answer in text
 
 
+# Each exercise by itself: it finds what the set-up defines, and nothing of another exercise.
 RUN = """
 import contextlib, io, json, sys, matplotlib, nbformat
 matplotlib.use("Agg")
 said = {}
 for path in sys.argv[2:]:
-    space = {"__name__": "__main__"}
+    space, prepared = {"__name__": "__main__"}, None
     for k, cell in enumerate(nbformat.read(path, as_version=4).cells):
         if cell.cell_type != "code":
+            if cell.source.startswith("## "):
+                prepared = prepared or dict(space)
+                space = dict(prepared)
             continue
         out = io.StringIO()
         try:
@@ -318,7 +314,7 @@ def test_nbgrader_takes_a_chapter_from_master_to_marks(tmp_path):
     release = into / "release" / name / f"{name}.ipynb"
     assert [p.name for p in release.parent.iterdir()] == [release.name]
     text = "\n".join(cell.source for cell in cells(release))
-    given = {line.strip() for s in BOOK["chapters"][name]["code"] for line in s.splitlines()}
+    given = given_lines(name)
     for e in exercises:
         if "answer" in e:
             leaked = [s for s in solution_lines(e["answer"]) - given if s in text]
