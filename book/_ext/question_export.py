@@ -112,7 +112,7 @@ def export(builder: Any, doctrees: dict[str, nodes.document]) -> dict[str, Any]:
                     "questions": [page.question(node) for node in tree.findall(question)],
                 }
             )
-        if docname in env.question_terms:
+        if docname in vars(env).get("question_terms", {}):
             page = Exporter(builder, docname)
             for term, told in glossary_items(env.get_and_resolve_doctree(docname, builder)):
                 said = as_html(page.write.inline(term)).removeprefix("<p>").removesuffix("</p>")
