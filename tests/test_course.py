@@ -147,11 +147,11 @@ def solution_lines(source: str) -> set[str]:
     return {line.strip() for line in inside.splitlines() if len(line.strip()) > 8}
 
 
-def given_lines(name: str) -> set[str]:
-    """The lines that the chapter's set-up and the exercises themselves print."""
-    chapter = BOOK["chapters"][name]
-    texts = chapter["code"] + [e["prose"] for e in chapter["exercises"]]
-    return {line.strip() for text in texts for line in text.splitlines()}
+def given_lines(name):
+    """The lines of code that a student is shown: the chapter's, and those in its exercises."""
+    shown = [*BOOK["chapters"][name]["code"]]
+    shown += [e["prose"] for e in BOOK["chapters"][name]["exercises"]]
+    return {line.strip() for text in shown for line in text.splitlines()}
 
 
 @pytest.mark.parametrize("name", NAMES)
