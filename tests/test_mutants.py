@@ -1,5 +1,6 @@
 """What single changes of the package (make mutants) had got past all other tests."""
 
+import dataclasses
 import importlib.util
 import math
 from pathlib import Path
@@ -8,11 +9,13 @@ import pytest
 import torch
 
 from attention import (
+    BlockConfig,
     Embedding,
     Encoder,
     EncoderDecoder,
     LanguageModel,
     LearnedPositions,
+    ModelConfig,
     T5Bias,
     attention,
     causal_mask,
@@ -147,6 +150,17 @@ def test_writing_takes_no_steps_at_all_and_a_temperature_of_one_by_itself():
 def test_what_an_embedding_is_unless_told_otherwise():
     assert len(Embedding(7, 8, 2, positions="learned").learned.table) == 512
     assert Embedding(7, 8, 2, positions="t5").t5.bidirectional
+
+
+def test_what_blocks_and_models_are_unless_told_otherwise():
+    assert dataclasses.asdict(ModelConfig(**SMALL)) == SMALL | {
+        "d_ff": None, "norm_first": True, "dropout": 0.0, "activation": "relu",
+        "num_kv_heads": None, "rotary_base": None, "positions": "sinusoidal", "max_len": 512,
+        "scaled": True, "tied": True, "is_causal": False,
+    }  # fmt: skip
+    for config, by_place in ((BlockConfig, [8, 2]), (ModelConfig, [7])):
+        with pytest.raises(TypeError, match="positional"):
+            config(*by_place, **{k: v for k, v in SMALL.items() if by_place == [7] and v != 7})
 
 
 def test_every_mutant_that_is_excused_is_still_in_the_source():
