@@ -86,13 +86,6 @@ def test_a_bad_choice_gets_a_sentence(words, sentence):
     assert sentence in str(caught.value)
 
 
-def run(*arguments) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, ROOT / "scripts" / "course.py", *arguments],
-        capture_output=True, text=True,
-    )  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
@@ -102,18 +95,22 @@ def run(*arguments) -> subprocess.CompletedProcess[str]:
         (["--from", "/nowhere"], "run `make book` first"),
     ],
 )
-def test_a_mistake_is_a_sentence_and_leaves_nothing(options, sentence, tmp_path):
-    done = run("--into", tmp_path / "course", *options)
-    assert done.returncode == 1 and sentence in done.stderr
-    assert "Traceback" not in done.stderr and len(done.stderr.splitlines()) == 1
+def test_a_mistake_is_a_sentence_and_leaves_nothing(options, sentence, tmp_path, capsys):
+    assert course.main(["--into", str(tmp_path / "course"), *options]) == 1
+    (said,) = capsys.readouterr().err.splitlines()
+    assert sentence in said
     assert list(tmp_path.iterdir()) == []
 
 
 def test_an_existing_course_is_left_as_it_is(tmp_path):
     (tmp_path / "course").mkdir()
     (tmp_path / "course" / "mine.txt").write_text("mine")
-    done = run("--into", tmp_path / "course")
+    done = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "course.py", "--into", tmp_path / "course"],
+        capture_output=True, text=True,
+    )  # fmt: skip
     assert done.returncode == 1 and "exists already and is left as it is" in done.stderr
+    assert "Traceback" not in done.stderr
     assert [p.name for p in (tmp_path / "course").iterdir()] == ["mine.txt"]
 
 
