@@ -3,7 +3,7 @@ PYTHON ?= python3
 PORT ?= 8000
 RUN := .venv/bin/python
 export EXERCISES TITLE DUE INTO NBGRADER
-.PHONY: serve book test check bench bench-pages notebooks course install pins
+.PHONY: serve book test check bench bench-pages notebooks course install pins mutants
 
 serve: book
 	$(RUN) scripts/serve.py --port $(PORT)
@@ -14,7 +14,7 @@ book: install
 test: check
 	$(RUN) scripts/browser.py
 	$(RUN) scripts/build.py
-	$(RUN) -m pytest -n 2 --dist loadfile
+	$(RUN) -m pytest -n 2 --no-loadscope-reorder
 
 check: install
 	$(RUN) -m ruff check . && $(RUN) -m ruff format --check . && $(RUN) -m pyright && $(RUN) -m codespell_lib README.md book src scripts benchmarks tests
@@ -33,6 +33,9 @@ notebooks: install
 
 pins: install
 	$(RUN) scripts/pins.py
+
+mutants: install
+	$(RUN) scripts/mutants.py
 
 install:
 	@$(PYTHON) scripts/install.py

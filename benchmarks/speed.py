@@ -181,6 +181,29 @@ def decoding(bench, n, groups):
         bench.compare(f"token with cache / without, {groups} K/V heads", n, step, again)
 
 
+def grouped_decoding(bench, n, groups):
+    """One more token after n, the query heads sharing keys, and PyTorch's own way to share them."""
+    book = A.MultiHeadAttention(HEADS * D_K, HEADS, groups).to(bench.device, bench.dtype).eval()
+    x, past = bench.rand(BATCH, 1, HEADS * D_K), A.KVCache()
+    past.append(bench.rand(BATCH, groups, n, D_K), bench.rand(BATCH, groups, n, D_K))
+
+    def ours():
+        cache = A.KVCache()
+        cache.k, cache.v = past.k, past.v
+        return book(x, is_causal=True, need_weights=False, cache=cache)[0]
+
+    def theirs():
+        q, k, v = (w(x).unflatten(-1, (-1, D_K)).transpose(1, 2)
+                   for w in (book.w_q, book.w_k, book.w_v))  # fmt: skip
+        k, v = torch.cat([past.k, k], -2), torch.cat([past.v, v], -2)
+        out = F.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+        return book.w_o(out.transpose(1, 2).flatten(-2))
+
+    with torch.no_grad():
+        torch.testing.assert_close(ours(), theirs(), atol=1e-2, rtol=1e-2)
+        bench.compare(f"token with cache / sdpa enable_gqa, {groups} K/V heads", n, ours, theirs)
+
+
 def memory(bench, n):
     """Peak of one head: fused, PyTorch's own, and with the n x n weights."""
     q, k, v = (bench.rand(1, 1, n, D_K) for _ in range(3))
@@ -226,6 +249,8 @@ def main():
             for groups in (HEADS, 2):
                 for n in short:
                     decoding(bench, n, groups)
+            for n in [4096] if options.quick else [4096, 16384]:
+                grouped_decoding(bench, n, 2)
             title = f"peak MiB of one head of width {D_K}"
             print(f"\n{title:61}{'n':>7} {'fused':>10} {'sdpa':>10} {'attention':>10}")
             for n in [1024, 4096] if options.quick else [1024, 4096, 8192, 16384, 32768]:

@@ -18,6 +18,38 @@ sys.path.insert(0, str(ROOT / "scripts"))
 import browser  # noqa: E402
 
 torch.set_num_threads(1)
+# The longest first, so that no process is left alone with one.
+LONGEST = ["notebooks", "course", "build", "explorers", "site", "jupyterlab", "questions"]
+
+
+def group(test: str) -> str:
+    """What runs in one process, one after another: a file, but notebooks each by itself.
+
+    Colab's environment is one, so its notebooks take turns, beside the current versions'.
+    """
+    if "in_colab" in test:
+        return "colab"
+    alone = ("test_notebook_runs_on_current", "test_nbgrader_takes", "test_an_explorer_and_its")
+    return test if any(name in test for name in alone) else test.partition("::")[0]
+
+
+def pytest_xdist_make_scheduler(config, log):
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByGroup(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return group(nodeid)
+
+    return ByGroup(config, log)
+
+
+def pytest_collection_modifyitems(items):
+    def place(item):
+        name = item.path.stem.removeprefix("test_")
+        long = LONGEST.index(name) if name in LONGEST else len(LONGEST)
+        return (item.get_closest_marker("notebook") is None, long)
+
+    items.sort(key=place)  # within a file the order stays
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from attention import DecoderBlock, EncoderBlock, FeedForward, causal_mask, padding_mask
+from attention import DecoderBlock, EncoderBlock, FeedForward, SubLayer, causal_mask, padding_mask
 from attention import MultiHeadAttention as MHA
 
 
@@ -101,3 +101,17 @@ def test_dropout_acts_in_training_only(make):
     assert not torch.equal(block(*args)[0], block(*args)[0])
     block.eval()
     assert torch.equal(block(*args)[0], block(*args)[0])
+
+
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_a_sub_layer_normalises_applies_and_adds(norm_first):
+    step, x = SubLayer(8, norm_first).double(), draw(2, 5, 8)
+    nn.init.normal_(step.norm.weight)
+    want = x + step.norm(x).sin() if norm_first else step.norm(x + x.sin())
+    out, weights = step(x, torch.sin)
+    torch.testing.assert_close(out, want)
+    assert weights is None
+    out, weights = step(x, lambda x, power: (x**power, "seen"), power=2)
+    want = x + step.norm(x) ** 2 if norm_first else step.norm(x + x**2)
+    torch.testing.assert_close(out, want)
+    assert weights == "seen"

@@ -88,6 +88,7 @@ def solutions():
 
 
 SOLUTIONS = solutions()
+FREE = {"qkv.ending"}  # a design that stays right when it is made stronger
 
 
 def cast(result, dtype):
@@ -118,7 +119,8 @@ def test_a_wrong_answer_in_double_precision_is_told_its_fault(name):
         several = result if isinstance(result, (tuple, list)) else [result]
         floats = [x for x in several if isinstance(x, torch.Tensor) and x.is_floating_point()]
         seen.extend(floats)
-        wrong = [x * 1.5 + 0.1 if any(x is y for y in floats) else x for x in several]
+        change = (lambda x: x * 0.01) if name in FREE else (lambda x: x * 1.5 + 0.1)
+        wrong = [change(x) if any(x is y for y in floats) else x for x in several]
         return type(result)(wrong) if isinstance(result, (tuple, list)) else wrong[0]
 
     try:

@@ -15,31 +15,6 @@ def rejects(checker, answer, phrase):
     assert phrase in str(error.value), str(error.value)
 
 
-# split_heads
-
-
-def test_split_heads_right():
-    check.split_heads(lambda x, h: torch.stack(x.chunk(h, -1), 1))
-
-
-@pytest.mark.parametrize(
-    ("answer", "phrase"),
-    [
-        (lambda x, h: x.reshape(*x.shape[:2], h, -1), "one transpose is missing"),
-        (lambda x, h: x.reshape(x.shape[0], h, x.shape[1], -1), "reads on across tokens"),
-        (lambda x, h: x.unflatten(-1, (-1, h)).permute(0, 3, 1, 2), "every h-th number"),
-        (lambda x, h: torch.stack(x.chunk(h, -1), 1).flip(1), "heads came out in reversed"),
-        (lambda x, h: torch.stack(x.chunk(h, -1), 1).flip(2), "tokens came out in reversed"),
-        (lambda x, h: x, "must have shape (2, 3, 5, 4)"),
-        (lambda x, h: torch.stack(x.chunk(h, -1), 1).flip(3), "somewhere it is not"),
-        (lambda x, h: torch.zeros(x.shape[0], h, x.shape[1], x.shape[2] // h), "somewhere it is"),
-        (lambda x, h: x.chunk(h, -1), "must be a tensor"),
-    ],
-)
-def test_split_heads_wrong(answer, phrase):
-    rejects(check.split_heads, answer, phrase)
-
-
 # multi_head
 
 
@@ -118,37 +93,6 @@ def test_count_right():
 )
 def test_count_wrong(answer, phrase):
     rejects(check.count_parameters, answer, phrase)
-
-
-# cache_bytes
-
-
-def cache(layers, heads, d_k, tokens, width):
-    return sum(d_k * tokens * width for _ in range(layers * heads) for _ in "kv")
-
-
-def test_cache_right():
-    check.cache_bytes(cache)
-
-
-@pytest.mark.parametrize(
-    ("answer", "phrase"),
-    [
-        (lambda *a: cache(*a) // 2, "only half"),
-        (lambda *a: cache(*a) // a[0], "multiply by the layers"),
-        (lambda *a: cache(*a) // a[1], "multiply by kv_heads"),
-        (lambda *a: cache(*a) // a[3], "multiply by the tokens"),
-        (lambda n, h, d, t, w: 2 * n * h * d * t * 2, "bytes_per_number is an argument"),
-        (lambda *a: 40960, "is not the number of bytes"),
-        (lambda *a: cache(*a) // a[4], "numbers, not bytes"),
-        (lambda *a: cache(*a) * 8, "a byte is eight"),
-        (lambda *a: cache(*a) * a[3], "not with their square"),
-        (lambda *a: cache(*a) // 2 * 3, "queries are not kept"),
-        (lambda *a: cache(*a) / 2**20, "whole number"),
-    ],
-)
-def test_cache_wrong(answer, phrase):
-    rejects(check.cache_bytes, answer, phrase)
 
 
 # head_contributions
@@ -257,3 +201,72 @@ def test_other_weights_right():
 )
 def test_other_weights_wrong(answer, phrase):
     rejects(check.other_weights, answer, phrase)
+
+
+# mean_pool
+
+
+def pooled(w, h, g):
+    parts = w.chunk(h, -1)
+    size = h // g
+    return torch.cat([sum(parts[i * size : i * size + size]) / size for i in range(g)], -1)
+
+
+def test_mean_pool_right():
+    check.mean_pool(pooled)
+
+
+@pytest.mark.parametrize(
+    ("answer", "phrase"),
+    [
+        (lambda w, h, g: pooled(w, h, g) * h / g, "the sum of each group"),
+        (lambda w, h, g: torch.cat(w.chunk(h, -1)[:: h // g], -1), "the first head of each group"),
+        (lambda w, h, g: torch.cat(w.chunk(h, -1)[:g], -1), "the first heads"),
+        (lambda w, h, g: torch.cat([sum(w.chunk(h, -1)[i::g]) * g / h for i in range(g)], -1),
+         "dealt them out in turn"),
+        (lambda w, h, g: torch.cat([sum(w.chunk(h, -1)) / h] * g, -1), "the mean of all heads"),
+        (lambda w, h, g: w.unflatten(1, (-1, h // g)).mean(2), "neighbouring columns"),
+        (lambda w, h, g: sum(w.chunk(h, -1)) / h, "that is one head"),
+        (lambda w, h, g: w.reshape(g, h // g, len(w), -1).mean(1).transpose(0, 1).flatten(1),
+         "you cut its rows"),
+        (lambda w, h, g: w, "must have shape"),
+        (lambda w, h, g: torch.zeros(len(w), w.shape[1] // h * g), "column c of group i"),
+    ],
+)  # fmt: skip
+def test_mean_pool_wrong(answer, phrase):
+    rejects(check.mean_pool, answer, phrase)
+
+
+# two_heads
+
+ALIVE, PLACE, PRONOUN, ADJECTIVE, STATE, WANTED = torch.eye(6)
+
+
+def test_two_heads_right():
+    check.two_heads(lambda: [(5 * PRONOUN, 2 * ALIVE - PLACE - 6 * STATE),
+                             (20 * PRONOUN, PLACE + 3 * STATE - ADJECTIVE)])  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("answer", "phrase"),
+    [
+        (lambda: [(8 * PRONOUN, ALIVE), (8 * PRONOUN, PLACE)], "let 'tired' take the weight"),
+        (lambda: [(8 * PRONOUN, ALIVE + 2 * STATE), (8 * PRONOUN, PLACE - 2 * STATE)],
+         "must be more than 0.9; with 'warm' it is"),
+        (lambda: [(8 * PRONOUN, PLACE + 2 * STATE), (8 * PRONOUN, ALIVE - 2 * STATE)],
+         "must be more than 0.9"),
+        (lambda: [(PRONOUN, ALIVE - 2 * STATE), (PRONOUN, PLACE + 2 * STATE)],
+         "must be more than 0.9"),
+        (lambda: [(8 * WANTED, ALIVE - PLACE)] * 2, "does not use the last word's state"),
+        (lambda: [(8 * PRONOUN, ALIVE - 2 * STATE), (8 * PRONOUN, PLACE)],
+         "let 'tired' take the weight"),
+        (lambda: [(8 * PRONOUN, ALIVE), (8 * PRONOUN, PLACE + 2 * STATE)],
+         "let 'warm' take the weight"),
+        (lambda: [(8 * PRONOUN, ALIVE - 2 * STATE)], "two pairs"),
+        (lambda: [(8 * PRONOUN,), (8 * PRONOUN,)], "must be a pair"),
+        (lambda: [(8 * PRONOUN[:, None], ALIVE[:, None])] * 2, "must have shape"),
+        (lambda: None, "forget"),
+    ],
+)  # fmt: skip
+def test_two_heads_wrong(answer, phrase):
+    rejects(check.two_heads, answer, phrase)

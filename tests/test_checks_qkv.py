@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from attention import attention
+from attention import FEATURES, attention
 from attention.checks import qkv as check
 from attention.checks._base import NotYet
 
@@ -21,45 +21,94 @@ def rejected(name, answer, phrase):
     assert phrase in str(error.value)
 
 
-# ---- three projections
+# ---- the last word finds its noun
 
 
-def test_projections_accept_another_way(capsys):
-    def by_einsum(x, *weights):
-        return [torch.einsum("...nd,dk->...nk", x, w) for w in weights]
-
-    accepted("three_projections", by_einsum, capsys)
-
-
-def _each(change):
-    return lambda x, *weights: tuple(change(x, w) for w in weights)
+def _rows(d_k=1, **entries):
+    """A matrix (6, d_k) with these entries in its first column, by feature."""
+    w = torch.zeros(6, d_k)
+    for name, value in entries.items():
+        w[FEATURES.index(name), 0] = value
+    return w
 
 
-PROJECTIONS = {
-    "the query twice": (lambda x, q, k, v: (x @ q, x @ q, x @ v), "k is made with w_q"),
-    "keys as values": (lambda x, q, k, v: (x @ q, x @ k, x @ k), "v is made with w_k"),
-    "another order": (lambda x, q, k, v: (x @ k, x @ q, x @ v), "q is made with w_k"),
-    "transposed": (_each(lambda x, w: x @ w.T), "transpose of w_q"),
-    "value not projected": (lambda x, q, k, v: (x @ q, x @ k, x), "v is x itself"),
-    "a matrix for the tokens": (lambda x, q, k, v: (x @ q, k, x @ v), "k is w_k itself"),
-    "query not projected": (lambda x, q, k, v: (x, x @ k, x @ v), "q is x itself"),
-    "scaled": (
-        lambda x, q, k, v: (x @ q / math.sqrt(q.shape[1]), x @ k, x @ v),
-        "q is divided by the root",
+KEY = _rows(alive=1.0, place=-1.0)
+
+
+def test_ending_accepts_another_way(capsys):
+    w_q, w_k = torch.zeros(6, 3), torch.zeros(6, 3)
+    w_q[3], w_q[4] = torch.tensor([9.0, 9.0, 0]), torch.tensor([9.0, -9.0, 0])
+    w_k[0, 0], w_k[1, 1] = 1.0, 1.0
+    accepted("ending", lambda: [w_q, w_k], capsys)
+
+
+ENDING = {
+    "pronoun asks": (lambda: (_rows(pronoun=8.0), KEY), "the query of 'tired' is zero"),
+    "adjective asks": (lambda: (_rows(adjective=8.0), KEY), "both endings find the cat"),
+    "sign": (lambda: (_rows(state=-8.0), KEY), "a sign is the wrong way round"),
+    "short query": (lambda: (_rows(state=3.0), KEY), "longer queries decide"),
+    "key only alive": (lambda: (_rows(state=8.0), _rows(alive=1.0)), "'warm' gives mat"),
+    "itself": (lambda: (_rows(state=8.0), _rows(state=8.0)), "looks mostly at 'tired'"),
+    "forgotten root": (
+        lambda: (_rows(16, state=6.0), _rows(16, alive=1.0, place=-1.0)),
+        "below 0.9",
     ),
-    "softmax": (_each(lambda x, w: torch.softmax(x @ w, -1)), "q has been through a softmax"),
-    "relu": (lambda x, q, k, v: (x @ q, x @ k, (x @ v).relu()), "v has lost its negative"),
-    "no batch": (_each(lambda x, w: torch.mm(x, w)), "raised RuntimeError"),
-    "stacked": (_each(lambda x, w: (x @ w)[None]), "must have shape"),
-    "one result": (lambda x, q, k, v: x @ q, "return three tensors"),
-    "two results": (lambda x, q, k, v: (x @ q, x @ k), "return three tensors"),
-    "zeros": (_each(lambda x, w: torch.zeros_like(x @ w)), "q is not x @ w_q"),
+    "one matrix": (lambda: KEY, "return two matrices"),
+    "two widths": (lambda: (_rows(2, state=8.0), KEY), "must share their width"),
+    "transposed": (lambda: (_rows(state=8.0).T, KEY.T), "w_q must be a matrix of shape (6, d_k)"),
+    "infinite": (lambda: (_rows(state=float("inf")), KEY), "finite"),
+    "three": (lambda: (_rows(state=8.0), KEY, KEY), "return two matrices"),
 }
 
 
-@pytest.mark.parametrize("answer, phrase", PROJECTIONS.values(), ids=PROJECTIONS)
-def test_projections_reject(answer, phrase):
-    rejected("three_projections", answer, phrase)
+@pytest.mark.parametrize("answer, phrase", ENDING.values(), ids=ENDING)
+def test_ending_rejects(answer, phrase):
+    rejected("ending", answer, phrase)
+
+
+# ---- three bugs
+
+
+def _layer(turned="qkv", dim=-1, size=lambda x: x.shape[1] ** 0.5, take="v"):
+    def answer(x, *matrices):
+        made = {c: x @ (w.T if c in turned else w) for c, w in zip("qkv", matrices, strict=True)}
+        return torch.softmax(made["q"] @ made["k"].T / size(x), dim) @ made[take]
+
+    return answer
+
+
+def test_bugs_accept_another_way(capsys):
+    def by_linear(x, *matrices):
+        return attention(*(torch.nn.functional.linear(x, w) for w in matrices))[0]
+
+    accepted("repaired_layer", by_linear, capsys)
+
+
+def _tokens(x):
+    return len(x) ** 0.5
+
+
+BUGS = {
+    "as printed": (_layer("qk", 0, _tokens), "nothing is repaired yet"),
+    "softmax repaired": (_layer("qk", -1, _tokens), "two bugs are left: a matrix"),
+    "scale repaired": (_layer("qk", 0), "and the softmax runs down"),
+    "transpose repaired": (_layer("qkv", 0, _tokens), "two bugs are left: the scores"),
+    "transpose left": (_layer("qk"), "one bug is left: a matrix is used"),
+    "scale left": (_layer(size=_tokens), "one bug is left: the scores"),
+    "softmax left": (_layer(dim=0), "one bug is left: the softmax"),
+    "never transposed": (_layer(""), "now no matrix is transposed"),
+    "by the width": (_layer(size=lambda x: x.shape[1]), "take its root"),
+    "not scaled": (_layer(size=lambda x: 1.0), "not scaled"),
+    "keys averaged": (_layer(take="k"), "the keys are averaged"),
+    "queries averaged": (_layer(take="q"), "wrong output"),
+    "values": (lambda x, q, k, v: x @ v.T, "the values themselves"),
+    "with weights": (lambda x, *w: attention(*(x @ m.T for m in w)), "must be a tensor"),
+}
+
+
+@pytest.mark.parametrize("answer, phrase", BUGS.values(), ids=BUGS)
+def test_bugs_reject(answer, phrase):
+    rejected("repaired_layer", answer, phrase)
 
 
 # ---- the share of the second key

@@ -1,5 +1,6 @@
 """The small models: counts, embeddings, ablation, generation, every kind of position."""
 
+import dataclasses
 import math
 
 import pytest
@@ -9,9 +10,11 @@ from attention import (
     POSITIONS,
     Embedding,
     Encoder,
+    EncoderBlock,
     EncoderDecoder,
     KVCache,
     LanguageModel,
+    ModelConfig,
     MultiHeadAttention,
     alibi_bias,
     next_token_probabilities,
@@ -246,3 +249,121 @@ def test_autocast_may_choose_the_types():
         assert torch.allclose(layer(first)[0].float(), wanted, atol=0.05)
     with pytest.raises(ValueError, match="as the weights are"):
         layer(first)
+
+
+def example(kind, positions, **options):
+    """A model and what it takes, everything fixed."""
+    model = small(kind, positions=positions, **options)
+    return model, (ids(2, 5), ids(2, 5, seed=1))[: 1 + (kind is EncoderDecoder)]
+
+
+KINDS = [Encoder, LanguageModel, EncoderDecoder]
+GRAPHS = [(LanguageModel, name) for name in POSITIONS]
+GRAPHS += [(Encoder, "t5"), (EncoderDecoder, "sinusoidal"), (EncoderDecoder, "t5")]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind,positions", GRAPHS)
+def test_one_graph_serves_every_length(kind, positions):
+    model, inputs = example(kind, positions)
+    torch._dynamo.reset()
+    compiled = torch.compile(model, backend="eager", fullgraph=True, dynamic=True)
+    for n in (5, 3, 7):
+        given = [ids(2, n, seed=i) for i in range(len(inputs))]
+        torch.testing.assert_close(compiled(*given), model(*given))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind,positions", GRAPHS)
+def test_an_exported_model_takes_every_length(kind, positions):
+    model, inputs = example(kind, positions)
+    n = torch.export.Dim("n", min=2, max=512)
+    shapes = tuple({1: n} for _ in inputs)
+    exported = torch.export.export(model, inputs, dynamic_shapes=shapes).module()
+    for length in (5, 3, 17):
+        given = [ids(2, length, seed=i) for i in range(len(inputs))]
+        torch.testing.assert_close(exported(*given), model(*given))
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")  # PyTorch's, of its own kernel
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_gradients_of_each_sample_by_vmap(kind, positions):
+    model, inputs = example(kind, positions, num_kv_heads=1)
+    weights = {name: p.detach() for name, p in model.named_parameters()}
+
+    def loss(weights, *sample):
+        logits = torch.func.functional_call(model, weights, tuple(x[None] for x in sample))
+        return torch.nn.functional.cross_entropy(logits[0], sample[-1])
+
+    each = torch.func.vmap(torch.func.grad(loss), (None, *[0] * len(inputs)))(weights, *inputs)
+    for b in range(2):
+        one = torch.func.grad(loss)(weights, *(x[b] for x in inputs))
+        for name in weights:
+            torch.testing.assert_close(each[name][b], one[name], atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("positions", POSITIONS)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_autocast_of_a_whole_model(kind, positions, dtype):
+    model, inputs = example(kind, positions)
+    want = model(*inputs)
+    for return_weights in (True, False):
+        with torch.autocast("cpu", dtype=dtype):
+            got = model(*inputs, return_weights=return_weights)
+        logits = got[0] if return_weights else got
+        torch.testing.assert_close(logits.float(), want, atol=0.2, rtol=0.1)
+        logits.float().sum().backward()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_an_empty_batch_gives_empty_logits(kind, positions):
+    model, inputs = example(kind, positions)
+    for return_weights in (True, False):
+        got = model(*(x[:0] for x in inputs), return_weights=return_weights)
+        assert (got[0] if return_weights else got).shape == (0, 5, 11)
+    if kind is LanguageModel:
+        assert model.generate(ids(2, 3)[:0], 4).shape == (0, 7)
+
+
+def test_caches_of_unequal_length_are_refused():
+    model, caches = small(LanguageModel), [KVCache(), KVCache()]
+    model(ids(1, 3), caches=caches)
+    caches[1] = KVCache()
+    with pytest.raises(ValueError, match=r"equally many tokens; got \[3, 0\]"):
+        model(ids(1, 1), caches=caches)
+
+
+def test_a_configuration_makes_what_its_fields_make():
+    config = ModelConfig(vocab_size=11, d_model=8, num_heads=2, num_layers=2, positions="rotary")
+    for kind in KINDS:
+        torch.manual_seed(0)
+        whole = kind(config)
+        torch.manual_seed(0)
+        fields = kind(11, 8, 2, 2, positions="rotary")
+        assert whole.config == config and dataclasses.is_dataclass(config)
+        for a, b in zip(whole.parameters(), fields.parameters(), strict=True):
+            assert torch.equal(a, b)
+    assert fields.layers[0].attention.rotary_base == 10000.0
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        config.d_model = 16
+    with pytest.raises(TypeError, match="vocab_size"):
+        EncoderBlock(8, 2, vocab_size=11)
+    with pytest.raises(TypeError, match="positional"):
+        Encoder(config, 8)
+
+
+def test_t5_buckets_look_ahead_only_where_the_model_may():
+    for kind, looks in ((Encoder, True), (LanguageModel, False)):
+        assert small(kind, positions="t5").embedding.t5.bidirectional is looks
+    both = small(EncoderDecoder, positions="t5")
+    assert both.encoder.embedding.t5.bidirectional and not both.t5.bidirectional
+
+
+def test_the_limits_themselves_are_allowed():
+    assert small(LanguageModel, positions="learned", max_len=5)(ids(1, 5)).shape == (1, 5, 11)
+    assert small(EncoderDecoder).generate(ids(1, 3), 1, start=10).shape == (1, 2)
+    with pytest.raises(ValueError, match="from 0 to 10; got 11"):
+        small(EncoderDecoder).generate(ids(1, 3), 1, start=11)

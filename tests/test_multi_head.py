@@ -4,6 +4,7 @@ import copy
 
 import pytest
 import torch
+from conversion import to_torch
 from torch import nn
 
 from attention import (
@@ -115,7 +116,7 @@ def test_an_empty_sequence_gives_the_output_bias_and_finite_gradients():
 @pytest.mark.parametrize("groups", [1, 2, 4])
 def test_shared_heads_equal_plain_heads_with_repeated_weights(groups):
     grouped, x = module(16, 4, groups), draw(2, 5, 16)
-    plain = MultiHeadAttention.from_torch(grouped.to_torch())
+    plain = MultiHeadAttention.from_torch(to_torch(grouped))
     assert plain.num_kv_heads == 4
     assert grouped.w_k.weight.shape == (4 * groups, 16)
     for need_weights in (True, False):
@@ -185,7 +186,7 @@ def test_conversion_there_and_back_keeps_every_number(bias, dtype):
     theirs.eval()
     ours = MultiHeadAttention.from_torch(theirs)
     assert not ours.training and ours.dropout == 0.1 and ours.num_heads == 3
-    back = ours.to_torch()
+    back = to_torch(ours)
     assert not back.training
     for name, value in theirs.state_dict().items():
         assert torch.equal(back.state_dict()[name], value), name
@@ -198,3 +199,100 @@ def test_it_copies_rather_than_shares():
     ours = MultiHeadAttention.from_torch(theirs)
     ours.w_q.weight.data.zero_()
     assert theirs.in_proj_weight[:8].any()
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_one_token_with_shared_heads_equals_plain_heads(groups):
+    """Masks and biases for all heads and for each, with and without weights, batched or not."""
+    grouped = module(16, 4, groups)
+    plain = MultiHeadAttention.from_torch(to_torch(grouped))
+    for lead in ((), (3,), (2, 3)):
+        x, past = draw(*lead, 1, 16), draw(*lead, 5, 16, seed=1)
+        random = torch.rand(*lead, 4, 1, 6, generator=torch.Generator().manual_seed(0)) < 0.6
+        for mask in (None, random, random[..., :1, :, :], random[..., 0, :, :], random.any(-3)):
+            for bias in (None, draw(*lead, 4, 1, 6), draw(1, 6), draw(*(1,) * len(lead), 4, 1, 6)):
+                for need_weights in (True, False):
+                    results = []
+                    for mha in (grouped, plain):
+                        cache = KVCache()
+                        mha(past, cache=cache)
+                        results.append(
+                            mha(x, None, mask, bias=bias, is_causal=True, cache=cache,
+                                need_weights=need_weights, head_mask=torch.tensor([1, 0, 1, 0.5]))
+                        )  # fmt: skip
+                    (out, weights), (want, want_weights) = results
+                    torch.testing.assert_close(out, want)
+                    assert (weights is None) is (want_weights is None)
+                    if weights is not None:
+                        torch.testing.assert_close(weights, want_weights)
+
+
+def test_a_decoding_step_copies_no_shared_keys():
+    """Four query heads over one of keys: the step makes nothing as large as four copies."""
+    mha, cache = module(64, 4, 1).eval(), KVCache()
+    mha(draw(1, 999, 64), cache=cache)
+    made = []
+
+    class Sizes(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            out = func(*args, **(kwargs or {}))
+            made.extend(t.numel() for t in torch.utils._pytree.tree_leaves(out)
+                        if isinstance(t, torch.Tensor) and t.is_contiguous())  # fmt: skip
+            return out
+
+    with torch.no_grad(), Sizes():
+        mha(draw(1, 1, 64), is_causal=True, need_weights=False, cache=cache)
+    assert max(made) == 1000 * 16  # the keys with the new one
+
+
+def test_a_projection_may_be_replaced():
+    class LoRA(nn.Module):
+        def __init__(self, layer):
+            super().__init__()
+            self.layer, self.down = layer, nn.Linear(8, 2, bias=False)
+            self.up = nn.Linear(2, 8, bias=False)
+            nn.init.zeros_(self.up.weight)
+
+        def forward(self, x):
+            return self.layer(x) + self.up(self.down(x))
+
+    mha, x = module(8, 2), draw(2, 3, 8)
+    want = mha(x)[0]
+    for name in ("w_q", "w_k", "w_v", "w_o"):
+        changed = copy.deepcopy(mha)
+        setattr(changed, name, nn.Sequential(getattr(mha, name), nn.Identity()))
+        torch.testing.assert_close(changed(x)[0], want)
+        setattr(changed, name, LoRA(getattr(mha, name)))
+        torch.testing.assert_close(changed(x, need_weights=False)[0], want)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
+def test_a_layer_may_be_quantised():
+    from torch.ao.quantization import quantize_dynamic
+
+    mha, x = module(32, 4), draw(2, 3, 32)
+    small = quantize_dynamic(mha, {nn.Linear})
+    assert type(small.w_q) is not nn.Linear
+    torch.testing.assert_close(small(x)[0], mha(x)[0], atol=0.05, rtol=0.05)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_autocast_with_a_context_of_another_type(dtype):
+    mha, x, context = module(8, 2), draw(2, 3, 8), draw(2, 4, 8, seed=1)
+    want, _ = mha(x, context)
+    for need_weights in (True, False):
+        with torch.autocast("cpu", dtype=dtype):
+            out, _ = mha(x.to(dtype), context, need_weights=need_weights)
+        assert out.dtype == dtype
+        torch.testing.assert_close(out.float(), want, atol=0.03, rtol=0.03)
+
+
+@pytest.mark.parametrize("need_weights", [True, False])
+def test_an_empty_batch_stays_empty(need_weights):
+    for groups in (1, 2):
+        for n in (1, 3):
+            mha, cache = module(8, 2, groups), KVCache()
+            out, weights = mha(draw(0, n, 8), need_weights=need_weights, cache=cache)
+            assert out.shape == (0, n, 8)
+            assert weights is None or weights.shape == (0, 2, n, n)
+            assert mha(draw(0, 1, 8), need_weights=need_weights, cache=cache)[0].shape == (0, 1, 8)

@@ -5,6 +5,7 @@ import itertools
 import pytest
 import torch
 import torch.nn.functional as F
+from conversion import to_torch
 
 from attention import (
     MultiHeadAttention,
@@ -176,8 +177,8 @@ def check_multi_head(seed, dtype):
     cross = n_k != n_q or pick(rng, 0, 1)
     ours = MultiHeadAttention(d_model, heads, groups, bias=bool(pick(rng, 0, 1))).to(dtype)
     if groups == heads and pick(rng, 0, 1):
-        ours = MultiHeadAttention.from_torch(ours.to_torch())
-    theirs = ours.to_torch()
+        ours = MultiHeadAttention.from_torch(to_torch(ours))
+    theirs = to_torch(ours)
     x = torch.randn(batch, n_q, d_model, generator=rng, dtype=dtype, requires_grad=True)
     context = torch.randn(batch, n_k, d_model, generator=rng, dtype=dtype, requires_grad=True)
     context = context if cross else None

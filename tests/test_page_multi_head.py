@@ -1,5 +1,6 @@
 """Chapter 4 as printed: its own code is run, and its prose compared with what comes out."""
 
+import math
 import re
 
 import matplotlib
@@ -7,9 +8,15 @@ import pages
 import pytest
 import torch
 
-from attention import data
+from attention import KVCache, MultiHeadAttention, data, patch_heads
 
 PAGE = "multi-head"
+
+
+def visible(text):
+    cells = re.findall(r"^```\{code-cell\} python\n(.*?)^```$", text, flags=re.S | re.M)
+    folded = r"tags: \[.*(hide-input|remove-cell|remove-input)"
+    return [cell for cell in cells if not re.search(folded, cell)]
 
 
 @pytest.fixture(scope="module")
@@ -30,42 +37,96 @@ def says(template, *values):
     pages.printed(PAGE, template, *values)
 
 
-def test_by_hand(page):
-    scores = torch.tensor([3.0, 0.0, 0.0])
-    parts = (scores / 2**0.5).exp()
-    says("Divided by $\\sqrt{{d_k}} = \\sqrt 2$ they are {:.3f}, 0 and 0", scores[0] / 2**0.5)
-    says("The exponentials are {:.3f}, 1 and 1, with the sum {:.3f}", parts[0], parts.sum())
-    weights = torch.softmax(scores / 2**0.5, 0)
-    says("so the weights are {:.3f}, {:.3f} and {:.3f}", *weights)
-    says("In head 1 the {:.3f} stands on *tired*", weights[0])
-    says("row of *it* after concatenation is $[{:.3f}, {:.3f}, {:.3f}, {:.3f}]$", *by_hand_row())
-    one = torch.softmax(torch.tensor([3.0, 3.0, 0.0]) / 2, 0)
-    says("{:.3f} for each, where two heads gave {:.3f} to each", one[0], weights[0])
+def test_the_chapter_keeps_to_its_length():
+    text = (pages.BOOK / f"{PAGE}.md").read_text("utf-8")
+    main, exercises = text.split("## Exercises")
+    cells = visible(main)
+    assert sum(cell.count("print(") for cell in cells) <= 6
+    assert max(len(line) for cell in cells for line in cell.splitlines()) <= 72
+    assert len(re.findall(r"^figures\.|^model_map", main, flags=re.M)) >= 10
+    prose = main.split("\n---\n", 1)[1] + exercises[exercises.index("## Summary") :]
+    prose = re.sub(r"^```\{code-cell\}.*?^```$", "", prose, flags=re.S | re.M)
+    prose = re.sub(r"^(:\w+:|```|===).*$", "", prose, flags=re.M)
+    prose = re.sub(r"\$[^$]*\$", "x", prose)
+    assert len(prose.split()) <= 4500
+
+
+def test_one_head_cannot(page):
+    """The ratio does not see the last word, and the weights do; with a bias, too."""
+    torch.manual_seed(0)
+    draws = torch.randn(200, 2, 6, 3).double()
+    rows = {
+        last: torch.stack([page["cat_and_mat"](last, *w) for w in draws])
+        for last in ("tired", "warm")
+    }
+    a, b = rows["tired"], rows["warm"]
+    torch.testing.assert_close(a[:, 0] / a[:, 1], b[:, 0] / b[:, 1], rtol=1e-9, atol=0)
+    assert ((a - b).abs().max(1).values > 1e-6).all(), "but the weights change"
+    assert [f"{x:.6f}" for x in (a[:3, 0] / a[:3, 1])] == [
+        f"{x:.6f}" for x in (b[:3, 0] / b[:3, 1])
+    ]
+
+
+def test_two_heads_by_hand(page):
+    it, e8 = page["it"], math.exp(8)
+    says("$e^8 = {:.0f}$ and nine times 1, so *tired* gets ${:.0f}/{:.0f} = {:.3f}$",
+         e8, e8, e8 + 9, e8 / (e8 + 9))  # fmt: skip
+    assert page["a_0"][it, 9].item() == pytest.approx(e8 / (e8 + 9), abs=1e-6)
+    says("They get {:.3f} each", page["a_1"][it, 1])
+    assert torch.equal(page["a_1"][it, [1, 5, 7]], page["a_1"][it, [1, 1, 1]])
+    says("almost whole, {:.3f}. The single head has to share, so only a quarter",
+         page["joined"][it, 0])  # fmt: skip
+    assert page["one"][it, 0].item() == pytest.approx(0.25, abs=0.001)
     a, b = torch.tensor([0.5, -0.3]), torch.tensor([0.8, 0.1])
-    says("Their concatenation is $[{:.1f}, {:.1f}, {:.1f}, {:.1f}]$", *torch.cat([a, b]))
-    says("give $[{:.1f}, {:.1f}]$, the sum of the heads", *(a + b))
+    says("Joined they are $[{:.1f}, {:.1f}, {:.1f}, {:.1f}]$", *torch.cat([a, b]))
+    says("the output is $[{:.1f}, {:.1f}]$, the sum of the heads", *(a + b))
 
 
-def by_hand_row():
-    """The row of "it" from scratch: nouns and adjectives found, how living they are."""
-    top, rest = torch.softmax(torch.tensor([3.0, 0.0, 0.0]) / 2**0.5, 0)[:2]
-    return [top, top * 1 + rest * 0.5, top, rest * 1 + top * 0.5]
+def test_two_layers_by_hand(page):
+    it = page["it"]
+    wanted = math.exp(8) / (math.exp(8) + 9)
+    says("so with *tired* its *wanted* becomes {:.3f}", wanted)
+    says("$8 \\cdot {:.3f} = {:.3f}$", wanted, 8 * wanted)
+    up, down = math.exp(8 * wanted), math.exp(-8 * wanted)
+    says("$e^{{{:.3f}}} = {:.0f}$ for *cat*, $e^{{-{:.3f}}} = {:.4f}$ for *mat* and eight times 1",
+         8 * wanted, up, 8 * wanted, down)  # fmt: skip
+    says("So *cat* gets ${:.0f}/{:.0f} = {:.3f}$", up, up + down + 8, up / (up + down + 8))
+    for last, noun in (("tired", 1), ("warm", 5)):
+        state, _, a_1 = page["found"][last]
+        assert a_1[it, noun].item() == pytest.approx(up / (up + down + 8), abs=1e-6)
+        sign = 1 if last == "tired" else -1
+        want = [0.5 + sign, 0.5 - sign, 1, 0, 0, sign]
+        torch.testing.assert_close(state[it], torch.tensor(want).float(), atol=0.01, rtol=0)
+    torch.testing.assert_close(page["alone"][it], torch.full((10,), 0.1))
+    says("all ten words get {:.3f}", page["alone"][it, 0])
 
 
-def test_shapes_and_counts(page):
+def test_code_and_counts(page):
     assert sum(p.numel() for p in page["ours"].parameters()) == 4 * 64**2 + 4 * 64 == 16640
-    says("$4 \\cdot 64^2 = 16{{,}}384$ for the matrices and $4 \\cdot 64 = {}$", 4 * 64)
-    says("the formulas leave out: {:,}", 16640)
+    says("$4 \\cdot 64^2 = 16{{,}}384$ parameters and the biases $4 \\cdot 64 = {}$, together {:,}",
+         4 * 64, 16640)  # fmt: skip
     with pytest.raises(AssertionError):
         torch.nn.MultiheadAttention(16, 3)
-    x = torch.zeros(5, 12)
-    x[4] = 1.0
-    moved = [r.nonzero().flatten().tolist() for r in x.view(3, 5, 4).any(-1)]
-    assert moved == [[], [], [2, 3, 4]]
-    says(
-        "head 0 and head 1 never see the last token, and head {} has its pieces at three places", 2
-    )
-    assert page["reach"] == 512
+    with pytest.raises(ValueError, match="3 must divide 16"):
+        page["MultiHead"](16, 3)
+    x = torch.arange(2 * 3 * 6).reshape(2, 3, 6)
+    assert x.view(2, 2, 3, 3)[0].tolist() == [
+        [[0, 1, 2], [3, 4, 5], [6, 7, 8]], [[9, 10, 11], [12, 13, 14], [15, 16, 17]],
+    ], "head 0 never sees token 2"  # fmt: skip
+    with pytest.raises(RuntimeError):
+        torch.zeros(1, 2, 3, 4).transpose(1, 2).view(1, 3, 8)
+    reach = torch.randn(1, 512, requires_grad=True)
+    MultiHeadAttention(512, 8).w_q(reach)[:, 192:256].sum().backward()
+    assert (reach.grad != 0).all(), "all 512 numbers enter the query of head 3"
+
+
+def test_glorot_acts_on_the_stack():
+    torch.manual_seed(0)
+    fresh = torch.nn.MultiheadAttention(512, 8)
+    std = fresh.in_proj_weight.std().item()
+    assert std == pytest.approx(math.sqrt(2 / (4 * 512)), rel=0.01)
+    says("a standard deviation of {:.4f}, where each matrix alone would get {:.4f}",
+         math.floor(1e4 * math.sqrt(2 / 2048)) / 1e4, math.sqrt(2 / 1024))  # fmt: skip
 
 
 def test_price():
@@ -82,63 +143,100 @@ def test_price():
     assert table[6][1:] == ["100 (512 for long inputs)", "64"]
 
 
+def test_ranks(page):
+    scores = page["scores"]
+    weights = torch.softmax(scores, -1)
+    rank = torch.linalg.matrix_rank
+    assert rank(scores) == 8 and rank(weights.log()) == 9 and rank(weights) > 150
+    text = (pages.BOOK / f"{PAGE}.md").read_text("utf-8")
+    assert "The scores stop after 8, the logarithm of the weights after 9." in " ".join(
+        text.split()
+    )
+
+
 def test_the_head_is_found_and_not_needed(page):
     task, without, model = page["task"], page["without"], page["model"]
-    assert page["clearest"] == (1, 0)
+    assert page["clearest_head"](page["on_animal"], page["on_place"]) == (1, 0)
     assert without(model) == pytest.approx((0.0006, 1.0), abs=1e-4)
-    assert without(model, (1, 0))[1] == 1.0, "the page says: all are left"
+    assert without(model, (1, 0))[1] == 1.0, "the page says: all answers stay right"
     assert max(page["losses"], key=page["losses"].get) == (0, 3)
     counts = [len(x) for x in (data.ANIMALS, data.PLACES, data.VERBS)]
     assert counts == [10, 10, 6] and len(data.FEELINGS + data.FEATURES) == 8
     assert len(task.test_ids) == 960 and len(task.train_ids) == 3840
-    assert page["on_place"][0, 3] < 0.0005, "the page says: does not look at the place"
     assert (page["on_animal"][0, 3] + page["on_place"][0, 3]) / 2 == pytest.approx(0.2, abs=0.02)
     assert page["weight"][4] == pytest.approx(0.90, abs=0.005) and max(page["weight"]) < 0.905
-    with torch.no_grad():
-        rows = model(task.test_ids, return_weights=True)[1][1][:, 0, task.it]
-    referent = torch.where(page["animal_meant"], task.animal, task.place)
-    looks = (rows.argmax(-1) == referent).double().mean()
-    assert looks > 0.95, "looks where the answer is, on nearly every sentence"
     others = [loss for head, loss in page["losses"].items() if head != (0, 3)]
     assert page["losses"][0, 3] == pytest.approx(3.7, abs=0.05) and max(others) < 0.1
 
 
 def test_the_figure_of_the_rows(page):
-    stem, read = page["stem"], page["read"]
-    for adjective, wanted in (
-        ("tired", {(0, 1): 11, (0, 2): 11, (0, 3): 2, (1, 0): 1, (1, 1): 9, (1, 2): 1, (1, 3): 1}),
-        ("wide", {(0, 1): 6, (0, 2): 6, (0, 3): 11, (1, 0): 6, (1, 1): 6, (1, 2): 6, (1, 3): 6}),
+    tired, wide = page["tired"], page["wide"]
+    for rows, wanted in (
+        (tired, {(0, 1): 11, (0, 2): 11, (0, 3): 2, (1, 0): 1, (1, 1): 9, (1, 2): 1, (1, 3): 1}),
+        (wide, {(0, 1): 6, (0, 2): 6, (0, 3): 11, (1, 0): 6, (1, 1): 6, (1, 2): 6, (1, 3): 6}),
     ):
-        rows = read(f"{stem} {adjective}")[2]
         for head, place in wanted.items():
-            assert rows[head].argmax() == place and rows[head][place] > 0.5, (adjective, head)
-    tired, wide = (read(f"{stem} {adjective}")[2] for adjective in ("tired", "wide"))
+            assert rows[head].argmax() == place and rows[head][place] > 0.5, head
     ratio = tired[0, :, 1] / tired[0, :, 6], wide[0, :, 1] / wide[0, :, 6]
     assert torch.allclose(*ratio, rtol=1e-3), "in layer 0 the ratios of weights stay the same"
-    assert read(f"{stem} wide", [(0, 3)])[0] == "animal"
+    assert page["ratios"][0][:4] == page["ratios"][1][:4], "and the table shows it"
+    for row, turned in zip(page["ratios"], (False, True), strict=True):
+        assert (float(row[4]) < 1) == turned, "in layer 1 they turn around"
+    assert wide[0, 3, 11] > 0.99, "all its weight on wide"
+    assert 1.9 <= float(page["ratios"][0][0]) < 2.1, "twice as much, in the check"
+
+
+def test_swaps(page):
+    """L0H3 carries the difference; the rest of its layer does not."""
+    swaps = page["swaps"]
+    assert swaps["L0H3"][0] == pytest.approx([0, 0.78125, 0.21875])
+    assert swaps["L0H3"][1] == pytest.approx([0.9875, 0, 0.0125])
+    assert swaps["L0H0–2"] == [[1, 0, 0], [0, 1, 0]]
+    for name in ("L0H0", "L0H1", "L0H2"):
+        assert swaps[name] == [[1, 0, 0], [0, 1, 0]]
+    for r in range(4):
+        animal, place = swaps[f"L1H{r}"]
+        assert animal[1] == 0 and place[0] <= 0.0501 and animal[2] <= 0.1001
+    measured = page["measured"]
+    assert measured["layer 1"][0][1] == 0 and measured["layer 1"][0][2] > 0.5
+    assert measured["L0H3 and layer 1"][0][1] == 1 and measured["L0H3 and layer 1"][1][0] > 0.98
 
 
 def test_forced_rows(page):
-    change, task = page["change"], page["task"]
-    for place in range(12):
-        assert change(1, [0], place) == (1.0, 1.0, 0.0), "every forgery leaves every answer"
-    assert change(0, [3], task.animal)[2] > 0.8
-    assert change(1, range(4), task.place)[0] < 0.4
-    words = page["answers"](page["forced"](page["ids"], 0, {3: page["all_on"](task.animal)}))
-    assert words == ["animal", "animal"]
+    task, shares, force = page["task"], page["shares"], page["force"]
+    for position in range(12):
+        assert shares(force([(1, 0)], position)) == [[1, 0, 0], [0, 1, 0]], "wherever we force it"
+    forced = page["forced"]
+    assert forced["layer 1 → place"][0] == pytest.approx([0.335, 0, 0.665], abs=0.001)
+    assert forced["layer 1 → place"][1] == [0, 1, 0]
+    assert forced["L0H3 → animal"][1][0] == pytest.approx(0.827, abs=0.001)
+    assert forced["L0H3 → 2nd the"][1][0] == pytest.approx(0.802, abs=0.001)
+    words = task.vocabulary.decode(task.test_ids[0]).split()
+    assert [i for i, word in enumerate(words) if word == "the"][1] == 5, "the second the"
+    # a forged row and its value are the same thing: one-hot weights times the values
+    values, outputs = page["head_parts"](page["model"], task.test_ids)
+    _, weights = page["model"](task.test_ids, return_weights=True)
+    torch.testing.assert_close(torch.stack(weights) @ values, outputs)
+    logits = patch_heads(page["model"], task.test_ids, task.it, {(1, 0): values[1, :, 0, 6]})
+    torch.testing.assert_close(logits[:, task.it], force([(1, 0)], 6))
 
 
-def test_pairs(page):
-    without, model, losses, base = (page[k] for k in ("without", "model", "losses", "base"))
-    pairs = [((1, a), (1, b)) for a in range(4) for b in range(a + 1, 4)]
-    both = {pair: without(model, *pair)[0] - base for pair in pairs}
-    single = {pair: sum(losses[head] - base for head in pair) for pair in pairs}
-    assert [p for p in pairs if both[p] < single[p]] == [((1, 1), (1, 3))]
-    assert (min(both, key=both.get), max(both, key=both.get)) == (
-        ((1, 0), (1, 2)), ((1, 1), (1, 2)),
-    ), "heads 0 and 2 least, 1 and 2 most"  # fmt: skip
-    twins = ((1, 2), (1, 3))
-    says("heads 2 and 3 together cost {:.0f} times as much", both[twins] / single[twins])
+def test_one_layer_and_other_seeds(page):
+    task = page["task"]
+    ids = torch.stack([task.vocabulary.encode(s) for s in page["sentences"]])
+    for seed, model in page["flat"].items():
+        assert len(model.layers) == 1 and task.accuracy(model) > 0.93
+        _, (rows,) = model(ids, return_weights=True)
+        ratio = rows[:, :, task.it, task.animal] / rows[:, :, task.it, task.place]
+        torch.testing.assert_close(ratio[0], ratio[1], rtol=1e-3, atol=0), seed
+    assert [task.accuracy(page["flat"][seed]) for seed in (1, 2)] == [1, 1]
+    by_seed = dict(zip((1, 2, 3), page["lines"], strict=True))
+    for seed, (_, animal, place, without, _, least) in by_seed.items():
+        assert (without == "100.0%") == (seed != 2) and float(least[:-1]) < 70
+        assert min(float(animal), float(place)) < 0.7, "less clear than with the page's seed"
+    assert by_seed[2][0] == by_seed[2][4] and float(by_seed[2][1]) < 0.15
+    for seed in (1, 2, 3):
+        assert task.accuracy(page["grow"](seed)) == 1, "all three are right"
 
 
 def test_the_biases_that_nobody_would_miss(page):
@@ -157,27 +255,27 @@ def test_the_biases_that_nobody_would_miss(page):
     says("the new $b^O$, {} of {}.", 2 * 64, 4 * 64)
 
 
-def test_other_seeds(page):
-    for seed, free in ((1, True), (2, False), (3, True)):
-        model = page["grow"](seed)
-        animal, place = page["weight_on_referent"](model)
-        clear = page["clearest_head"](animal, place)
-        right = {head: page["without"](model, head)[1] for head in page["every_head"]}
-        assert page["without"](model)[1] == 1.0
-        assert (right[clear] == 1.0) == free and min(right.values()) < 0.7
-        assert torch.minimum(animal, place)[clear] < 0.7, "less clear than with the page's seed"
-        if seed == 2:
-            assert animal[clear] < 0.15 and right[clear] == min(right.values())
-    assert page["task"].accuracy(page["small"]) == 1.0, "one head a layer is enough"
+def test_one_layer_after_all(page):
+    says("With *warm*, the key of the last word in head 0 is {}, so its score is {}", 2, 16)
+    (q, k), _ = page["my_two_heads"]()
+    X = torch.eye(6)
+    warm = torch.tensor([0, 0, 0, 1.0, -1, 0])
+    assert (warm @ k).item() == 2 and (X[2] @ q).item() * 2 == 16
 
 
-def test_cache(page):
+def test_cache():
     sizes = [2 * 80 * g * 128 * 2 for g in (64, 8, 1)]
-    each = sizes[0] / 2**20, sizes[1] / 2**10, sizes[2] / 2**10
-    says("A token costs {:g} MiB, {:g} KiB or {:g} KiB.", *each)
-    says("that is {:g} GiB, {:g} GiB or {:g} GiB", *(s * 131_072 / 2**30 for s in sizes))
-    says("in proportion: {:g} MiB, {:g} KiB and {:g} KiB a token", *each)
-    says("24 GiB hold {:,} tokens with 64 heads of keys and values, {:,} with 8, and {:,} with 1",
-         *(24 * 2**30 // s for s in sizes))  # fmt: skip
+    rows = pages.table(PAGE, "(multi-head-cache)=")[1:]
+    for row, size in zip(rows, sizes, strict=True):
+        unit = (2**20, "MiB") if size >= 2**20 else (2**10, "KiB")
+        assert row[2] == f"{size / unit[0]:g} {unit[1]}"
+        assert row[3] == f"{size * 131_072 / 2**30:g} GiB"
+    cache = KVCache()
+    MultiHeadAttention(32 * 4, 32, 8)(torch.zeros(1, 1, 128), is_causal=True, cache=cache)
+    assert 32 * cache.nbytes // 4 * 2 // 4 * 128 == 2 * 32 * 8 * 128 * 2, "32 layers, 2 bytes"
+    says("$2 \\cdot 32 \\cdot 8 \\cdot 128 \\cdot 2 = 131{{,}}072$ bytes, {} KiB",
+         2 * 32 * 8 * 128 * 2 // 1024)  # fmt: skip
+    says("$4 \\cdot 768^2 = 2{{,}}359{{,}}296$")
+    assert 4 * 768**2 == 2359296
     says("$d_k = 8$) there are {};", 12 - 8 - 1)
     says("$d_k = 64$ there are {}", 1000 - 64 - 1)

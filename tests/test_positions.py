@@ -51,6 +51,26 @@ def test_the_shift_matrix_shifts_every_position(delta):
         torch.set_default_dtype(torch.float32)
 
 
+def test_the_base_is_ten_thousand_unless_given():
+    assert torch.equal(sinusoidal_encoding(500, 8), sinusoidal_encoding(500, 8, 10000.0))
+    x = torch.randn(500, 8)
+    assert torch.equal(rotary(x), rotary(x, base=10000.0))
+    assert torch.equal(shift_matrix(7, 8), shift_matrix(7, 8, 10000.0))
+    assert not torch.equal(rotary(x), rotary(x, base=10001.0))
+
+
+def test_trained_tables_start_small():
+    for table in (LearnedPositions(1000, 16).table, T5Bias(500).table):
+        assert table.std().item() == pytest.approx(0.02, rel=0.03)
+        assert abs(table.mean().item()) < 0.001
+
+
+def test_a_learned_table_serves_its_full_length():
+    positions = LearnedPositions(4, 2)
+    assert torch.equal(positions(4), positions.table)
+    assert torch.equal(positions(1, start=3), positions.table[3:])
+
+
 def test_learned_positions_are_rows_of_a_trained_table():
     positions = LearnedPositions(10, 4)
     assert torch.equal(positions(3, start=2), positions.table[2:5])

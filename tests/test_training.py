@@ -311,3 +311,10 @@ def test_ids_of_32_bits_will_do():
     ids = torch.tensor([[0, 1, 2]], dtype=torch.int32)
     even = lambda ids: torch.zeros(*ids.shape, 4)  # noqa: E731
     assert math.isclose(next_token_loss(even, ids), math.log(4), rel_tol=1e-6)
+
+
+def test_two_tokens_are_enough_to_train_on():
+    torch.manual_seed(0)
+    model, ids = LanguageModel(11, 8, 2, 1).eval(), torch.tensor([[3, 7]])
+    want = -model(ids[:, :1]).log_softmax(-1)[0, 0, 7]
+    torch.testing.assert_close(next_token_loss(model, ids), want)

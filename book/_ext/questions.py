@@ -174,6 +174,7 @@ def said_as(kind: str, value: Any, within: float, items: list[nodes.Element]) ->
 def visit_question(self, node: question) -> None:
     attributes = {"data-question": json.dumps(node["asked"], ensure_ascii=False)}
     classes = f"question admonition {node['kind']}"
+    node["begins"] = len(self.body)
     self.body.append(self.starttag(node, "div", CLASS=classes, **attributes))
 
 
@@ -189,6 +190,9 @@ def visit_part(self, node: question_part) -> None:
 
 def depart_question(self, node: question) -> None:
     self.body.append("</div>\n")
+    cards = vars(self.builder).setdefault("question_cards", {})  # for question_pages.py
+    page = cards.setdefault(self.builder.current_docname, {})
+    page[node["asked"]["name"]] = "".join(self.body[node["begins"] :])
 
 
 def depart_part(self, node: question_part) -> None:

@@ -44,72 +44,35 @@ def query_key_value(q, k, v, mask, bias, scale, dropout) -> None:
         check.fraction("dropout", dropout)
 
 
-def multi_head(x, source, mask, bias, factors, weight, num_heads: int, past: int) -> None:
-    """Everything that `MultiHeadAttention` takes; x attends to `past` keys and to `source`."""
+def multi_head(layer, x, context, mask, bias, is_causal, cache, kind: type, factors) -> int:
+    """Everything that `MultiHeadAttention` takes; returns how many tokens the cache holds."""
+    source = x if context is None else context
     for name, given in (("x", x), ("context", source)):
-        check.width(name, given, weight.shape[1])
-        same_place(name, given, weight)
+        check.width(name, given, layer.d_model)
+        if type(layer.w_q) is torch.nn.Linear:  # what replaces it may hold its weights otherwise
+            same_place(name, given, layer.w_q.weight)
     if source.shape[:-2] != x.shape[:-2]:
         raise ValueError(f"x and context must share their batch; got {shape(x)}, {shape(source)}")
-    if factors is not None and tuple(torch.as_tensor(factors).shape) != (num_heads,):
-        raise ValueError(f"head_mask must hold num_heads = {num_heads} factors; got {factors}")
-    full = (*x.shape[:-2], num_heads, x.shape[-2], past + source.shape[-2])
+    if context is not None and (cache is not None or layer.rotary_base is not None):
+        raise ValueError("context must be None with a cache or rotary positions")
+    if cache is not None and not isinstance(cache, kind):
+        raise TypeError(f"cache must be a {kind.__name__}; got {check.kind(cache)}")
+    past = 0 if cache is None else len(cache)
+    if cache is not None and past and cache.k.shape[:-3] != x.shape[:-2]:
+        raise ValueError(f"x and cache must share their batch; got {shape(x)}, {shape(cache.k)}")
+    check.flag("is_causal", is_causal)
+    h = layer.num_heads
+    if factors is not None and tuple(torch.as_tensor(factors).shape) != (h,):
+        raise ValueError(f"head_mask must hold num_heads = {h} factors; got {factors}")
+    full = (*x.shape[:-2], h, x.shape[-2], past + source.shape[-2])
     if bias is not None:
         check.floating("bias", bias)
         fits("bias", bias, full, x)
     if mask is not None:
         check.mask(mask)
         per_sequence = 2 < mask.ndim == x.ndim  # (B, n_q, n_k): the same for all heads
-        fits("mask", mask.unsqueeze(-3) if per_sequence else mask, full, x)
-
-
-def head_masks(given: dict, num_layers: int, num_heads: int) -> None:
-    wanted = num_layers, num_heads
-    for x in (given.get("head_mask"), given.get("cross_head_mask")):
-        if x is not None and not (isinstance(x, Tensor) and tuple(x.shape) == wanted):
-            came = shape(x) if isinstance(x, Tensor) else check.kind(x)
-            raise ValueError(f"head_mask must be (num_layers, num_heads) = {wanted}; got {came}")
-
-
-def caches(given, kind: type, num_layers: int, is_causal: bool) -> int:
-    """How many tokens the caches hold: one per layer, each another, of a causal model."""
-    if given is None:
-        return 0
-    if not isinstance(given, (list, tuple)) or not all(isinstance(x, kind) for x in given):
-        raise TypeError(f"caches must be a list of {kind.__name__}; got {given!r}")
-    if len(given) != num_layers:
-        raise ValueError(f"caches must be one per layer, {num_layers}; got {len(given)}")
-    if len({id(cache) for cache in given}) < num_layers:
-        raise ValueError("caches must be a different one for each layer; one came twice")
-    if not is_causal:
-        raise ValueError("caches need a causal model; in this one the past sees the future")
-    lengths = [len(cache) for cache in given]
-    if len(set(lengths)) > 1:
-        raise ValueError(f"caches must hold equally many tokens; got {lengths}")
-    return lengths[0]
-
-
-def pair(source, target, source_mask, head_masks, table: Tensor) -> None:
-    """Everything that `EncoderDecoder` takes."""
-    check.token_ids("source", source, table)
-    check.token_ids("target", target, table)
-    if source.shape[0] != target.shape[0]:
-        raise ValueError(
-            f"source and target must share their batch; got {shape(source)}, {shape(target)}"
-        )
-    if source_mask is not None:
-        check.mask(source_mask, "source_mask")
-    if not isinstance(head_masks, dict):
-        raise TypeError(f"head_mask must be a dict; got {check.kind(head_masks)}")
-    if set(head_masks) - {"encoder", "decoder", "cross"}:
-        raise ValueError(
-            f'head_mask must have the keys "encoder", "decoder", "cross"; got {list(head_masks)}'
-        )
-
-
-def start(token: int, vocab_size: int) -> None:
-    if check.count("start", token, least=0) >= vocab_size:
-        raise ValueError(f"start must be a token from 0 to {vocab_size - 1}; got {token}")
+        fits("mask", mask, (*x.shape[:-1], full[-1]) if per_sequence else full, x)
+    return past
 
 
 def can_append(name: str, past: Tensor | None, new: Tensor) -> None:

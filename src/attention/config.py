@@ -74,7 +74,7 @@ def _made_from(config: type, *by_place: str, **defaults: Any) -> Any:
             build(self, *given, **named)
 
         fields = [inspect.Parameter("self", plain), *signature.parameters.values()]
-        init.__signature__ = inspect.Signature(fields)
+        vars(init)["__signature__"] = inspect.Signature(fields)  # what help() shows
         cls.__init__ = init
         return cls
 

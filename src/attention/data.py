@@ -44,8 +44,8 @@ class PronounTask:
         model = Encoder(len(task.vocabulary), d_model=32, num_heads=4, num_layers=2)
         train(model, task.batches(), task.loss, steps=400, lr=0.01, warmup=40)
 
-    head 3 of layer 1 (counted from 0) reads the referent from *it*, animal or place. Most seeds
-    give animals to one head and places to another, and are nearly as accurate.
+    the head L1H3 (layer 1, head 3, both counted from 0) reads the referent from *it*, animal or
+    place. Most seeds give animals to one head and places to another, and are nearly as accurate.
     """
 
     vocabulary: Vocabulary

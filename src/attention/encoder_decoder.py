@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from . import _checks as check
-from . import _fits as fit
+from . import _fits_models as fit
 from .blocks import DecoderBlock
 from .config import ModelConfig, _made_from
 from .models import Encoder, _Stack

@@ -35,9 +35,10 @@ def padding_mask(
     """Let every query attend to the real tokens of its own sequence, not to its padding.
 
     lengths: B integers (list or 1-D tensor), how many tokens each sequence really has. Returns
-    bool (B, 1, n_k), n_k = max(lengths) unless given: True where j < length. ValueError if a
-    length is negative or exceeds n_k, or n_k is missing where no length can be read (as on a
-    meta tensor); TypeError if lengths are not integers.
+    bool (B, 1, n_k), n_k = max(lengths) unless given: True where j < length. For `attention` over
+    (B, h, n, d) it takes [:, None], the same for all heads. ValueError if a length is negative or
+    exceeds n_k, or n_k is missing where no length can be read (as on a meta tensor); TypeError if
+    lengths are not integers.
 
     >>> padding_mask([3, 1]).int()
     tensor([[[1, 1, 1]],

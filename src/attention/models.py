@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from . import _checks as check
-from . import _fits as fit
+from . import _fits_models as fit
 from .blocks import EncoderBlock
 from .config import ModelConfig, _made_from
 from .embedding import Embedding

@@ -109,14 +109,8 @@ class MultiHeadAttention(nn.Module):
         factor for each head's output, 0 switches it off. B may be any leading dimensions.
         Returns out (B, n_q, d_model) and weights (B, h, n_q, n_k), None unless need_weights.
         """
+        past = fit.multi_head(self, x, context, mask, bias, is_causal, cache, KVCache, head_mask)
         source = x if context is None else context
-        past = 0 if cache is None else self._past(cache, x)
-        check.flag("is_causal", is_causal)
-        fit.multi_head(x, source, mask, bias, head_mask, self.w_q.weight, self.num_heads, past)
-        if mask is not None and 2 < mask.ndim == x.ndim:
-            mask = mask.unsqueeze(-3)  # (B, n_q, n_k) -> (B, 1, n_q, n_k)
-        if context is not None and (cache is not None or self.rotary_base is not None):
-            raise ValueError("context must be None with a cache or rotary positions")
         q = self._split_heads(self.w_q(x))  # (B, h, n_q, d_k)
         k = self._split_heads(self.w_k(source))  # (B, g, n_k, d_k)
         v = self._split_heads(self.w_v(source))
@@ -126,18 +120,26 @@ class MultiHeadAttention(nn.Module):
             k = rotary(k, positions, self.rotary_base)
         if cache is not None:
             k, v = cache.append(k, v)
-        if self.num_kv_heads < self.num_heads:  # (B, g, n_k, d_k) -> (B, h, n_k, d_k)
-            share = self.num_heads // self.num_kv_heads
-            k, v = k.repeat_interleave(share, -3), v.repeat_interleave(share, -3)
-        dropout = self.dropout if self.training else 0.0
+        if mask is not None and 2 < mask.ndim == x.ndim:
+            mask = mask.unsqueeze(-3)  # (B, n_q, n_k) -> (B, 1, n_q, n_k)
+        one = self.num_kv_heads < self.num_heads and x.shape[-2] == 1
+        if one:  # of a single token, the queries of a group are rows before the same keys
+            q = self._group(q)  # (B, g, h / g, d_k)
+            mask, bias = (t if t is None else self._group(t) for t in (mask, bias))
+            is_causal = False  # it comes last: nothing lies ahead
+        elif self.num_kv_heads < self.num_heads:  # (B, g, n_k, d_k) -> (B, h, n_k, d_k)
+            k, v = (t.repeat_interleave(self.num_heads // self.num_kv_heads, -3) for t in (k, v))
+        dropout, weights = self.dropout if self.training else 0.0, None
         if need_weights:
             if is_causal:
                 before = causal_mask(q.shape[-2], k.shape[-2], device=x.device)
                 mask = before if mask is None else mask & before
             out, weights = attention(q, k, v, mask, bias=bias, dropout=dropout)
         else:
-            weights = None
             out = fused_attention(q, k, v, mask, bias=bias, is_causal=is_causal, dropout=dropout)
+        if one:  # (B, g, h / g, ...) -> (B, h, 1, ...)
+            out = out.flatten(-3, -2).unsqueeze(-2)
+            weights = None if weights is None else weights.flatten(-3, -2).unsqueeze(-2)
         if head_mask is not None:
             out = out * torch.as_tensor(head_mask).to(out)[:, None, None]
         out = out.transpose(-3, -2).flatten(-2)  # (B, n_q, d_model), the heads joined
@@ -146,6 +148,12 @@ class MultiHeadAttention(nn.Module):
     def _split_heads(self, x: Tensor) -> Tensor:
         """(..., n, heads * d_k) -> (..., heads, n, d_k)"""
         return x.unflatten(-1, (-1, self.d_k)).transpose(-3, -2)
+
+    def _group(self, x: Tensor) -> Tensor:
+        """(..., h, 1, d) -> (..., g, h / g, d); what all heads share stays as it is."""
+        if x.ndim == 2 or x.shape[-3] == 1:
+            return x
+        return x.squeeze(-2).unflatten(-2, (self.num_kv_heads, -1))
 
     @classmethod
     def from_torch(cls, mha: nn.MultiheadAttention) -> MultiHeadAttention:
@@ -168,47 +176,7 @@ class MultiHeadAttention(nn.Module):
             for name in ("weight", "bias")[: 1 + has_bias]:
                 packed = getattr(mha, f"in_proj_{name}").chunk(3)  # W^Q, W^K, W^V in one
                 parts = (*packed, getattr(mha.out_proj, name))
-                for layer, part in zip(ours._layers(), parts, strict=True):
+                layers = ours.w_q, ours.w_k, ours.w_v, ours.w_o
+                for layer, part in zip(layers, parts, strict=True):
                     getattr(layer, name).copy_(part)
         return ours
-
-    def to_torch(self) -> nn.MultiheadAttention:
-        """Copy into an ``nn.MultiheadAttention(batch_first=True)``; shared K/V heads are repeated.
-
-        ValueError if this module turns its queries (rotary_base), which that one cannot.
-
-        >>> MultiHeadAttention(8, 2).to_torch().in_proj_weight.shape
-        torch.Size([24, 8])
-        """
-        if self.rotary_base is not None:
-            raise ValueError("rotary_base must be None: nn.MultiheadAttention has no positions")
-        has_bias = self.w_q.bias is not None
-        mha = nn.MultiheadAttention(
-            self.d_model, self.num_heads, dropout=self.dropout, bias=has_bias, batch_first=True
-        )
-        mha.to(self.w_q.weight).train(self.training)
-
-        def repeat(x: Tensor) -> Tensor:  # (g * d_k, ...) -> (h * d_k, ...)
-            groups = x.unflatten(0, (self.num_kv_heads, self.d_k))
-            return groups.repeat_interleave(self.num_heads // self.num_kv_heads, 0).flatten(0, 1)
-
-        with torch.no_grad():
-            for name in ("weight", "bias")[: 1 + has_bias]:
-                q, k, v, o = (getattr(layer, name) for layer in self._layers())
-                getattr(mha, f"in_proj_{name}").copy_(torch.cat([q, repeat(k), repeat(v)]))
-                getattr(mha.out_proj, name).copy_(o)
-        return mha
-
-    def _layers(self) -> tuple[nn.Linear, nn.Linear, nn.Linear, nn.Linear]:
-        return self.w_q, self.w_k, self.w_v, self.w_o
-
-    def _past(self, cache: KVCache, x: Tensor) -> int:
-        """How many tokens the cache holds, once it is sure to fit x."""
-        if not isinstance(cache, KVCache):
-            raise TypeError(f"cache must be a KVCache; got {check.kind(cache)}")
-        check.width("x", x, self.d_model)
-        if cache.k is not None and cache.k.shape[:-3] != x.shape[:-2]:
-            raise ValueError(
-                f"x and cache must share their batch; got {check.shape(x)}, {check.shape(cache.k)}"
-            )
-        return len(cache)

@@ -134,8 +134,9 @@ def alibi_bias(
 ) -> Tensor:
     """Lower each score by slope times distance, so that far keys count less.
 
-    Returns (num_heads, n_q, n_k), to be added to the scores: -slope * |i + n_k - n_q - j|.
-    ValueError if an argument is less than 1. Press et al. 2022 (ALiBi), section 3.
+    Returns (num_heads, n_q, n_k), -slope * |i + n_k - n_q - j|, to be added to the scores; as a
+    bias for (B, h, n, d) it takes [None] in front, the same for all sequences. ValueError if an
+    argument is less than 1. Press et al. 2022 (ALiBi), section 3.
 
     >>> alibi_bias(8, 3)[0]
     tensor([[-0.0000, -0.5000, -1.0000],
@@ -184,8 +185,8 @@ def t5_buckets(
 class T5Bias(nn.Module):
     """A trained number for each head and bucket of offsets, to be added to the scores.
 
-    ``T5Bias(num_heads)(n_q, n_k)`` returns (num_heads, n_q, n_k). Arguments and errors as
-    `t5_buckets`. Raffel et al. 2020 (T5), section 2.1.
+    ``T5Bias(num_heads)(n_q, n_k)`` returns (num_heads, n_q, n_k), used as `alibi_bias` is.
+    Arguments and errors as `t5_buckets`. Raffel et al. 2020 (T5), section 2.1.
 
     >>> T5Bias(num_heads=2)(3).shape
     torch.Size([2, 3, 3])

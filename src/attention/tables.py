@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
+from . import _checks as check
+
 
 class Table:
     """Rows of text, set as a table in a page or notebook and as plain columns in a terminal."""
@@ -57,6 +59,7 @@ def table(
     query    cat    mat
        it  0.500  0.250
     """
+    check.count("decimals", decimals, least=0)
     data = values.detach().cpu().tolist() if isinstance(values, Tensor) else list(values)
     if not data or not all(isinstance(line, (list, tuple)) and line for line in data):
         raise ValueError("values must be rows of cells, at least one of each; got " + repr(values))

@@ -1,4 +1,4 @@
-"""The checks of chapter 4: splitting, mixing, counting and sharing heads."""
+"""The checks of chapter 4: mending, counting, designing and sharing heads."""
 
 from __future__ import annotations
 
@@ -9,55 +9,24 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..example import FEATURES, cat_sentence
 from ..functional import attention
 from ._base import NotYet, call, close, diagnose, passed, want_tensor, want_whole
 
 __all__ = [
-    "cache_bytes",
     "count_parameters",
     "grouped_attention",
     "head_contributions",
+    "mean_pool",
     "multi_head",
     "other_weights",
-    "split_heads",
+    "two_heads",
 ]
 
 
 def _random(*shapes: tuple[int, ...], seed: int = 0) -> list[Tensor]:
     generator = torch.Generator().manual_seed(seed)
     return [torch.randn(*shape, generator=generator) for shape in shapes]
-
-
-def split_heads(function: Callable[..., Any]) -> None:
-    """`my_split_heads(x, num_heads)`: x (B, n, h * d_k) to (B, h, n, d_k)."""
-    for batch, n, heads, d_k in ((2, 5, 3, 4), (1, 3, 2, 6), (3, 4, 1, 5)):
-        x = _random((batch, n, heads * d_k), seed=n)[0]
-        right = x.reshape(batch, n, heads, d_k).transpose(1, 2)
-        result = call(function, x, heads)
-        if isinstance(result, Tensor) and tuple(result.shape) == (batch, n, heads, d_k) != tuple(
-            right.shape
-        ):
-            raise NotYet(
-                "the heads must stand before the tokens, (B, h, n, d_k): "
-                f"got {(batch, n, heads, d_k)}; one transpose is missing"
-            )
-        result = want_tensor(result, (batch, heads, n, d_k))
-        strided = x.reshape(batch, n, d_k, heads).permute(0, 3, 1, 2)
-        diagnose(
-            result,
-            right,
-            {
-                "the shape is right and the contents are not: a reshape straight to (B, h, n, d_k) "
-                "reads on across tokens, so a head gets slices of several tokens; split the last "
-                "axis first, then transpose": x.reshape(batch, heads, n, d_k),
-                "head 0 must get the numbers 0 to d_k - 1 of each token, one block; you dealt them "
-                "out in turn, every h-th number to the same head": strided,
-                "the tokens came out in reversed order": right.flip(2),
-                "the heads came out in reversed order": right.flip(1),
-            },
-            "element (b, r, i, j) must be x[b, i, r * d_k + j], and somewhere it is not",
-        )
-    passed("each head has its own block of every token, and no number has moved elsewhere")
 
 
 def multi_head(function: Callable[..., Any]) -> None:
@@ -169,39 +138,6 @@ def count_parameters(function: Callable[..., Any]) -> None:
                 raise NotYet(f"{sentence} (at {where})")
         raise NotYet(f"for {where} the count is not {result:,}")
     passed("four matrices, two of which shrink with the heads of keys and values")
-
-
-def cache_bytes(function: Callable[..., Any]) -> None:
-    """`my_cache_bytes(layers, kv_heads, d_k, tokens, bytes_per_number)`: an int."""
-    cases = [(13, 5, 7, 11, 6), (80, 64, 128, 1, 2), (80, 8, 128, 1, 2), (80, 1, 128, 1, 2)]
-    for layers, heads, d_k, tokens, width in cases:
-        result = want_whole(
-            call(function, layers, heads, d_k, tokens, width),
-            "return the number of bytes, a whole number",
-        )
-        right = 2 * layers * heads * d_k * tokens * width
-        where = f"layers {layers}, kv_heads {heads}, d_k {d_k}, tokens {tokens}, bytes {width}"
-        if result == right:
-            continue
-        suspects = {
-            "only half of it: the cache holds keys and values": right // 2,
-            "every layer has a cache of its own; multiply by the layers": right // layers,
-            "every head of keys and values is stored; multiply by kv_heads": right // heads,
-            "each token adds its own keys and values; multiply by the tokens": right // tokens,
-            "these are numbers, not bytes; multiply by bytes_per_number": right // width,
-            "these are bits; a byte is eight of them": 8 * right,
-            "the cache grows with the tokens, not with their square: it holds keys and values, "
-            "not weights": right * tokens,
-            "queries are not kept: once a token's row of weights is done, nobody asks for its "
-            "query again, so the factor is 2": right // 2 * 3,
-            "bytes_per_number is an argument; not every number takes 2 bytes": right // width * 2,
-            "a vector of width d_k has d_k numbers, not one": right // d_k,
-        }
-        for sentence, value in suspects.items():
-            if result == value and value != right:
-                raise NotYet(f"{sentence} (at {where})")
-        raise NotYet(f"{result} is not the number of bytes at {where}")
-    passed("two vectors of d_k numbers per token, layer and head of keys and values")
 
 
 def head_contributions(function: Callable[..., Any]) -> None:
@@ -328,3 +264,80 @@ def other_weights(function: Callable[..., Any]) -> None:
                 "a weight reaches 0"
             )
     passed("two different rows of weights, one output")
+
+
+def mean_pool(function: Callable[..., Any]) -> None:
+    """`my_mean_pool(w_k, num_heads, groups)`: (d_model, h * d_k) to (d_model, g * d_k)."""
+    for seed, (d, h, g, d_k) in enumerate(((12, 4, 2, 3), (10, 6, 2, 5), (8, 6, 3, 4), (6, 4, 1, 2),
+                                           (5, 3, 3, 2))):  # fmt: skip
+        w_k = _random((d, h * d_k), seed=seed)[0]
+        heads = w_k.reshape(d, h, d_k)
+        grouped = heads.reshape(d, g, h // g, d_k)
+        right = grouped.mean(2).reshape(d, g * d_k)
+        result = call(function, w_k, h, g)
+        if isinstance(result, Tensor) and tuple(result.shape) == (d, d_k) != tuple(right.shape):
+            raise NotYet(f"that is one head; with {g} groups there are {g} heads of {d_k} columns")
+        result = want_tensor(result, (d, g * d_k))
+        diagnose(
+            result,
+            right,
+            {
+                "you took the sum of each group, not its mean": right * (h // g),
+                "you kept the first head of each group; take the mean of all": grouped[
+                    :, :, 0
+                ].reshape(d, -1),
+                "you kept the first heads; every head belongs to a group": heads[:, :g].reshape(
+                    d, -1
+                ),
+                "heads that stand next to each other form a group; you dealt them out in turn": (
+                    heads.reshape(d, h // g, g, d_k).mean(1).reshape(d, -1)
+                ),
+                "every group got the mean of all heads": heads.mean(1, keepdim=True)
+                .expand(d, g, d_k)
+                .reshape(d, -1),
+                "you averaged neighbouring columns; average the same column of neighbouring "
+                "heads": w_k.reshape(d, g * d_k, h // g).mean(2),
+                "the heads are the columns of w_k, d_k to a head; you cut its rows": (
+                    w_k.reshape(g, h // g, d, d_k).mean(1).transpose(0, 1).reshape(d, -1)
+                ),
+            },
+            "column c of group i must be the mean of column c of the heads in group i",
+        )
+    passed("each group has the mean of its heads")
+
+
+def two_heads(function: Callable[..., Any]) -> None:
+    """`my_two_heads()`: two pairs (w_q, w_k), each (6,), that tell tired from warm in one layer."""
+    pairs = call(function)
+    if not isinstance(pairs, (list, tuple)) or len(pairs) != 2:
+        raise NotYet("return a list of two pairs, one for each head")
+    vectors = []
+    for r, pair in enumerate(pairs):
+        if not isinstance(pair, (list, tuple, Tensor)) or len(pair) != 2:
+            raise NotYet(f"head {r} must be a pair (w_q, w_k)")
+        for name, w in zip(("w_q", "w_k"), pair, strict=True):
+            vectors.append(want_tensor(w, (6,), f"{name} of head {r}").detach().to(torch.float64))
+    found = {}
+    for ending in ("tired", "warm"):
+        words, x = cat_sentence(ending)
+        x, it = x.to(torch.float64), words.index("it")
+        for r, name in enumerate(("alive", "place")):
+            q, k = x @ vectors[2 * r][:, None], x @ vectors[2 * r + 1][:, None]
+            out, _ = attention(q, k, x[:, [FEATURES.index(name)]])
+            found[ending, name] = out[it].item()
+    for ending, much, little in (("tired", "alive", "place"), ("warm", "place", "alive")):
+        other = "warm" if ending == "tired" else "tired"
+        got = f"with {ending!r} *{much}* is {found[ending, much]:.3f}"
+        if found[ending, much] <= 0.9:
+            why = (
+                f"as with {other!r}: the key does not use the last word's state"
+                if abs(found[ending, much] - found[other, much]) < 1e-6
+                else f"with {other!r} it is {found[other, much]:.3f}"
+            )
+            raise NotYet(f"{got}, and must be more than 0.9; {why}")
+        if found[ending, little] >= 0.1:
+            raise NotYet(
+                f"{got}, which is right, but *{little}* is {found[ending, little]:.3f} and must be "
+                f"less than 0.1: let {ending!r} take the weight in that head"
+            )
+    passed("one layer, two heads: each is drowned out when its answer is not wanted")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from attention.example import cat_sentence
 from attention.functional import attention, softmax
 
 from ._base import NotYet, call, close, diagnose, passed, want_tensor
@@ -16,9 +17,10 @@ from ._base import NotYet, call, close, diagnose, passed, want_tensor
 __all__ = [
     "aimed_query",
     "column_attention",
+    "ending",
     "merge",
+    "repaired_layer",
     "share_of_the_second_key",
-    "three_projections",
     "weights_from_output",
 ]
 
@@ -27,51 +29,91 @@ def _randn(seed: int, *shape: int) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
-def three_projections(function: Callable[..., Any]) -> None:
-    """Check `my_projections(x, w_q, w_k, w_v)`, which returns q, k and v."""
-    for seed, (lead, n, d_model, d_k, d_v) in enumerate(
-        (((), 6, 6, 6, 6), ((), 3, 16, 8, 5), ((2,), 4, 6, 6, 6), ((2, 3), 4, 8, 2, 3))
-    ):
-        x = _randn(seed, *lead, n, d_model)
-        w = [_randn(10 + seed + 7 * i, d_model, d) for i, d in enumerate((d_k, d_k, d_v))]
-        got = call(function, x, *w)
-        if not isinstance(got, (tuple, list)) or len(got) != 3:
-            raise NotYet("return three tensors: `return q, k, v`")
-        names = ("q", "k", "v")
-        right = [x @ each for each in w]
-        for i, name in enumerate(names):
-            suspects = {
-                f"{name} is made with w_{other}; use w_{name}": right[j]
-                for j, other in enumerate(names)
-                if j != i
-            }
-            suspects |= {
-                f"{name} is x itself; project it with w_{name}": x,
-                f"{name} is w_{name} itself; multiply x by it": w[i],
-            }
-            if d_model == w[i].shape[1]:
-                suspects[
-                    f"{name} is x times the transpose of w_{name}; these matrices are laid out as "
-                    f"in the formula, (d_model, d_{'v' if name == 'v' else 'k'}), not as in "
-                    "nn.Linear"
-                ] = x @ w[i].T
-            suspects |= {
-                f"{name} is divided by the root of d_k; scaling belongs to the scores": right[i]
-                / math.sqrt(d_k),
-                f"{name} has been through a softmax; a projection is a plain product": softmax(
-                    right[i]
+def ending(function: Callable[..., Any]) -> None:
+    """Check `my_matrices()`: the last word finds the noun that it describes, in both sentences."""
+    got = call(function)
+    if not isinstance(got, (tuple, list)) or len(got) != 2:
+        raise NotYet("return two matrices: `return w_q, w_k`")
+    names = ("w_q", "w_k")
+    for name, w in zip(names, got, strict=True):
+        if not isinstance(w, Tensor) or w.ndim != 2 or len(w) != 6:
+            shape = tuple(w.shape) if isinstance(w, Tensor) else type(w).__name__
+            raise NotYet(f"{name} must be a matrix of shape (6, d_k), a row a feature; got {shape}")
+        if not w.is_floating_point() or not torch.isfinite(w).all():
+            raise NotYet(f"{name} must hold finite floating numbers; got {w.dtype}")
+    w_q, w_k = (w.detach().double() for w in got)
+    if w_q.shape != w_k.shape:
+        raise NotYet(
+            "w_q and w_k must share their width d_k, since queries are multiplied with keys; got "
+            f"{tuple(w_q.shape)} and {tuple(w_k.shape)}"
+        )
+    seen = {}
+    for last, noun, other in (("tired", "cat", "mat"), ("warm", "mat", "cat")):
+        words, x = cat_sentence(last)
+        x = x.double()
+        if not ((x[-1] @ w_q).abs() > 0).any():
+            raise NotYet(f"the query of {last!r} is zero, so it takes the plain mean")
+        weights = attention(x @ w_q, x @ w_k, x)[1][-1]
+        seen[last] = dict(zip(words, weights.tolist(), strict=True))
+        if seen[last][other] > 0.5:
+            same = last == "warm" and seen["tired"]["cat"] > 0.5
+            raise NotYet(
+                f"{last!r} gives {other} {seen[last][other]:.3f}; "
+                + ("both endings find the cat: use the feature in which they differ"
+                   if same else "it should find the " + noun + ": a sign is the wrong way round")
+            )  # fmt: skip
+        if seen[last][noun] < 0.9:
+            most = words[int(weights.argmax())]
+            raise NotYet(
+                f"{last!r} gives {noun} {seen[last][noun]:.3f}, which is below 0.9"
+                + (f"; it looks mostly at {most!r}" if most != noun and weights.max() > 0.3
+                   else "; longer queries decide more clearly")
+            )  # fmt: skip
+    passed("the last word finds its noun, with either ending")
+
+
+def repaired_layer(function: Callable[..., Any]) -> None:
+    """Check `my_layer(x, w_q, w_k, w_v)`, three bugs repaired."""
+
+    def layer(x: Tensor, w: Sequence[Tensor], turned: str = "qkv", width: bool = True,
+              dim: int = -1, root: bool = True) -> Tensor:  # fmt: skip
+        q, k, v = (x @ (m.T if c in turned else m) for c, m in zip("qkv", w, strict=True))
+        size = (x.shape[1] if width else len(x)) ** (0.5 if root else 1)
+        return torch.softmax(q @ k.T / size, dim) @ v
+
+    for seed, (n, d) in enumerate(((5, 3), (4, 8), (7, 2))):
+        x = _randn(seed, n, d)
+        w = [_randn(20 + 3 * seed + i, d, d) for i in range(3)]
+        got = want_tensor(call(function, x, *w), (n, d), "the output")
+        q, k, v = (x @ m.T for m in w)
+        transposes = "a matrix is used as it is stored; nn.Linear computes x @ w.T"
+        root = "the scores are divided by the root of the number of tokens, not of the keys' width"
+        dim = "the softmax runs down the columns; the weights of one query stand in a row"
+        diagnose(
+            got,
+            layer(x, w),
+            {
+                "nothing is repaired yet": layer(x, w, "qk", False, 0),
+                f"two bugs are left: {transposes}; and {root}": layer(x, w, "qk", False),
+                f"two bugs are left: {transposes}; and {dim}": layer(x, w, "qk", True, 0),
+                f"two bugs are left: {root}; and {dim}": layer(x, w, "qkv", False, 0),
+                f"one bug is left: {transposes}": layer(x, w, "qk"),
+                f"one bug is left: {root}": layer(x, w, "qkv", False),
+                f"one bug is left: {dim}": layer(x, w, "qkv", True, 0),
+                "now no matrix is transposed; they are stored as nn.Linear stores them": layer(
+                    x, w, ""
                 ),
-                f"{name} has lost its negative numbers; a projection is a plain product": right[
-                    i
-                ].relu(),
-            }
-            if x.ndim > 2:
-                suspects[f"{name} has the batch mixed up; use x @ w_{name}"] = (
-                    x.mean(0, keepdim=True).expand_as(x) @ w[i]
+                "the scores are divided by the width; take its root": layer(x, w, root=False),
+                "the scores are not scaled": torch.softmax(q @ k.T, -1) @ v,
+                "the keys are averaged instead of the values": torch.softmax(
+                    q @ k.T / math.sqrt(d), -1
                 )
-            given = want_tensor(got[i], tuple(right[i].shape), name)
-            diagnose(given, right[i], suspects, f"{name} is not x @ w_{name}")
-    passed("three projections, one for each role")
+                @ k,
+                "these are the values themselves; average them with the weights": v,
+            },
+            f"wrong output for x of shape {(n, d)}",
+        )
+    passed("three bugs found")
 
 
 def share_of_the_second_key(function: Callable[..., Any]) -> None:

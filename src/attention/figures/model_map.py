@@ -8,25 +8,39 @@ from matplotlib.patches import FancyBboxPatch
 
 from attention.plots import BLUE, arrow, canvas
 
-# chapter: where its part stands (centre x, y, width, height) and what it says
+GREY = "#808080"
+
+STREAM = 3.55  # where the vectors run upwards, past the block's parts and back from them
+# a part: centre x, y, width, text
 PARTS = {
-    "words": (2.15, 0.25, 1.9, 0.36, "words"),
-    "qkv-vectors": (2.15, 0.83, 1.9, 0.36, "vectors"),
-    "positions": (2.15, 1.41, 1.9, 0.36, "+ positions"),
-    "qkv": (2.15, 2.26, 2.7, 0.36, "queries, keys, values"),
-    "scaling": (2.15, 2.76, 2.7, 0.36, "scores, ÷ √d, softmax"),
-    "masking": (2.15, 3.26, 2.7, 0.36, "mask"),
-    "multi-head": (2.15, 3.76, 2.7, 0.36, "several heads, joined"),
-    "blocks": (2.15, 4.42, 2.7, 0.36, "feed-forward, norms, sums"),
-    "writing": (2.15, 5.2, 1.9, 0.36, "next word"),
+    "words": (0.52, 0.22, 0.76, "words"),
+    "vectors": (1.74, 0.22, 0.88, "vectors"),
+    "positions": (STREAM, 0.22, 1.2, "+ positions"),
+    "qkv": (1.5, 1.14, 2.5, "queries, keys, values"),
+    "scores": (0.755, 1.64, 1.01, "scores ÷ √d"),
+    "mask": (1.69, 1.64, 0.5, "mask"),
+    "softmax": (2.4, 1.64, 0.7, "softmax"),
+    "heads": (1.5, 2.14, 2.5, "heads, joined"),
+    "add": (STREAM, 2.14, 1.0, "add, norm"),
+    "feed-forward": (1.5, 3.0, 2.5, "feed-forward"),
+    "add again": (STREAM, 3.0, 1.0, "add, norm"),
+    "next": (STREAM, 3.74, 1.0, "next word"),
+}
+FRAMES = {  # a frame: left, bottom, right, top
+    "block": (0.06, 0.6, 4.24, 3.44),
+    "attention": (0.18, 0.86, 2.82, 2.42),
 }
 LIT = {
-    "motivation": tuple(PARTS),
-    "qkv": ("qkv-vectors", "qkv"),
-    **{name: (name,) for name in ("scaling", "multi-head", "positions", "masking")},
-    "blocks": ("blocks",),
-    "writing": ("words", "writing"),
+    "motivation": ("attention", "qkv", "scores", "mask", "softmax", "heads"),
+    "qkv": ("vectors", "qkv"),
+    "scaling": ("scores", "softmax"),
+    "multi-head": ("attention", "heads"),
+    "positions": ("positions",),
+    "masking": ("mask",),
+    "blocks": ("block", "add", "feed-forward", "add again"),
+    "writing": ("words", "next"),
 }
+HALF = 0.16  # half the height of a part
 
 
 def model_map(lit: str) -> Figure:
@@ -37,22 +51,50 @@ def model_map(lit: str) -> Figure:
     """
     if lit not in LIT:
         raise ValueError(f"lit must be one of {', '.join(LIT)}; got {lit!r}")
-    ax = canvas(4.3, 5.5)
+    ax = canvas(4.3, 3.96)
 
-    def frame(x: float, y: float, width: float, height: float, on: bool, dash: str = "-") -> None:
+    def outline(left: float, bottom: float, right: float, top: float, on: bool, fill: str) -> None:
         ax.add_patch(FancyBboxPatch(
-            (x - width / 2, y - height / 2), width, height,
-            boxstyle="round,pad=0,rounding_size=0.08", linestyle=dash,
-            facecolor=BLUE + ("40" if on else "00"), edgecolor=BLUE if on else "#808080",
-            linewidth=2.2 if on else 1.0,
+            (left, bottom), right - left, top - bottom,
+            boxstyle="round,pad=0,rounding_size=0.09", linewidth=2 if on else 0.9,
+            facecolor=(BLUE if on else GREY) + fill, edgecolor=BLUE if on else GREY,
         ))  # fmt: skip
 
-    frame(2.15, 3.34, 3.5, 2.76, lit == "blocks", "--")  # the block, repeated
-    ax.text(4.02, 4.86, "× N", ha="center", va="center", fontsize=12)
-    for name, (x, y, width, height, text) in PARTS.items():
-        frame(x, y, width, height, name in LIT[lit])
-        ax.text(x, y, text, ha="center", va="center", fontsize=12)
-    order = list(PARTS.values())
-    for below, above in zip(order, order[1:], strict=False):
-        arrow(ax, (2.15, below[1] + 0.18), (2.15, above[1] - 0.18))
+    def line(*corners: tuple[float, float]) -> None:
+        """A path in straight pieces, with an arrow's head at its end."""
+        ax.plot(*zip(*corners[:-1], strict=True), color="k", linewidth=1.2, zorder=1.5)
+        arrow(ax, corners[-2], corners[-1], width=1.2)
+
+    outline(*FRAMES["block"], "block" in LIT[lit], "14")
+    ax.text(0.25, 3.29, "a block, repeated", ha="left", va="center", fontsize=11)
+    ax.text(0.25, 0.73, "self-attention", ha="left", va="center", fontsize=11)
+    on = "attention" in LIT[lit]
+    left, bottom, right, top = FRAMES["attention"]
+    for d in (0.14, 0.07):  # more heads, behind the first
+        ax.plot((left + d, left + d, right + d, right + d, right),
+                (top, top + d, top + d, bottom + d, bottom + d),
+                color=BLUE if on else GREY, linewidth=1.6 if on else 0.9)  # fmt: skip
+    outline(left, bottom, right, top, on, "14")
+    for name, (x, y, width, text) in PARTS.items():
+        on = name in LIT[lit]
+        outline(x - width / 2, y - HALF, x + width / 2, y + HALF, on, "55" if on else "1e")
+        ax.text(x, y, text, ha="center", va="center", fontsize=11)
+
+    def sides(name: str) -> tuple[float, float, float, float]:
+        """Left, right, x of the centre and y of a part."""
+        x, y, width, _ = PARTS[name]
+        return x - width / 2, x + width / 2, x, y
+
+    rightwards = (
+        ("words", "vectors"), ("vectors", "positions"), ("scores", "mask"), ("mask", "softmax"),
+        ("heads", "add"), ("feed-forward", "add again"),
+    )  # fmt: skip
+    for start, end in rightwards:
+        line((sides(start)[1], sides(start)[3]), (sides(end)[0], sides(end)[3]))
+    for start, end in (("positions", "add"), ("add", "add again"), ("add again", "next")):
+        line((STREAM, sides(start)[3] + HALF), (STREAM, sides(end)[3] - HALF))
+    line((STREAM, PARTS["qkv"][1]), (sides("qkv")[1], PARTS["qkv"][1]))  # the block looks
+    line((STREAM, 2.69), (1.5, 2.69), (1.5, 3.0 - HALF))
+    line((0.78, 1.14 + HALF), (0.78, 1.64 - HALF))
+    line((2.39, 1.64 + HALF), (2.39, 2.14 - HALF))
     return plt.gcf()

@@ -2,19 +2,152 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import matplotlib.pyplot as plt
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Polygon
+from matplotlib.patches import Polygon, Rectangle
+from torch import Tensor
 
+from attention.example import FEATURES, cat_sentence
 from attention.functional import attention
-from attention.plots import BLUE, GREEN, ORANGE, PURPLE, RED, arrow, box, canvas
+from attention.plots import BLUE, GREEN, ORANGE, PURPLE, arrow, box, canvas
 
 WORDS = ["The", "cat", "slept"]
 # A query that asks "who acts?" and keys that answer it more or less well.
 QUERY = [[1.0, 1.0]]
 KEYS = [[0.0, 0.0], [2.0, 0.5], [0.5, 0.5]]
+FOUR = [1, 5, 7, 9]  # cat, mat, it and the last word of the thread
+
+
+def _number(value: float) -> str:
+    """1, 0.5, −1; nothing for zero."""
+    return f"{value:g}".replace("-", "−") if value else ""
+
+
+def _cells(
+    ax: Axes, left: float, top: float, values: Tensor | Sequence, *, wide: float = 0.36,
+    high: float = 0.3, numbers: bool = True, reach: float = 1.0, colour: str = BLUE,
+) -> None:  # fmt: skip
+    """A matrix as coloured cells, `colour` above zero and orange below, zero left empty."""
+    rows = torch.as_tensor(values, dtype=torch.float64).tolist()
+    for i, row in enumerate(rows):
+        for j, value in enumerate(row):
+            shade = colour if value > 0 else ORANGE
+            strength = min(abs(value) / reach, 1) * 0.6
+            corner = (left + j * wide, top - (i + 1) * high)
+            ax.add_patch(Rectangle(corner, wide, high, facecolor=shade, alpha=strength, lw=0))
+            ax.add_patch(Rectangle(corner, wide, high, fill=False, edgecolor="#808080", lw=0.6))
+            if numbers:
+                ax.text(corner[0] + wide / 2, corner[1] + high / 2, _number(value), ha="center",
+                        va="center", fontsize=11)  # fmt: skip
+
+
+def _frame(ax: Axes, left: float, top: float, wide: float, high: float) -> None:
+    ax.add_patch(Rectangle((left, top - high), wide, high, fill=False, edgecolor=PURPLE, lw=2.5))
+
+
+def words() -> Figure:
+    """The ten words of the thread as rows of coloured cells."""
+    names, x = cat_sentence()
+    ax = canvas(4.3, 3.85)
+    left, top, wide, high = 0.85, 3.05, 0.56, 0.3
+    _cells(ax, left, top, x, wide=wide, high=high)
+    for i, name in enumerate(names):
+        ax.text(left - 0.08, top - (i + 0.5) * high, name, ha="right", va="center", fontsize=12)
+    for j, name in enumerate(FEATURES):
+        ax.text(left + (j + 0.35) * wide, top + 0.06, name, rotation=40, ha="left", va="bottom",
+                rotation_mode="anchor", fontsize=12)  # fmt: skip
+    return plt.gcf()
+
+
+def mean_product() -> Figure:
+    """A X = O with all weights one tenth; the row of *it* is framed."""
+    names, x = cat_sentence()
+    a = torch.full((10, 10), 0.1)
+    ax = canvas(4.4, 3.3)
+    top, high = 2.85, 0.24
+    for i, name in enumerate(names):
+        ax.text(0.68, top - (i + 0.5) * high, name, ha="right", va="center", fontsize=12)
+    for left, values, title, reach in (
+        (0.74, a, "A", 0.3), (2.34, x, "X", 1.0), (3.48, a @ x, "AX", 0.3),
+    ):  # fmt: skip
+        wide = 0.13 if title == "A" else 0.145
+        _cells(ax, left, top, values, wide=wide, high=high, numbers=False, reach=reach)
+        middle = left + wide * values.shape[1] / 2
+        ax.text(middle, top + 0.2, title, ha="center", va="center", fontsize=13)
+        ax.text(middle, top - 10 * high - 0.2, f"{tuple(values.shape)}", ha="center", va="center",
+                fontsize=12)  # fmt: skip
+        if title != "X":
+            _frame(ax, left, top - 7 * high, wide * values.shape[1], high)
+    ax.text(2.19, top - 5 * high, "·", ha="center", va="center", fontsize=16)
+    ax.text(3.345, top - 5 * high, "=", ha="center", va="center", fontsize=14)
+    return plt.gcf()
+
+
+def dot_scores() -> Figure:
+    """x_i · x_j for four words of the thread: symmetric, with *it* · *it* the largest but one."""
+    names, x = cat_sentence()
+    names, x = [names[i] for i in FOUR], x[FOUR]
+    ax = canvas(3.9, 2.75)
+    left, top, wide, high = 0.9, 2.2, 0.7, 0.5
+    _cells(ax, left, top, x @ x.T, wide=wide, high=high, reach=2.0)
+    _frame(ax, left, top - 2 * high, 4 * wide, high)
+    for i, name in enumerate(names):
+        ax.text(left - 0.1, top - (i + 0.5) * high, name, ha="right", va="center", fontsize=12)
+        ax.text(left + (i + 0.5) * wide, top + 0.17, name, ha="center", va="center", fontsize=12)
+    return plt.gcf()
+
+
+def ladder(rungs: Mapping[str, Tensor]) -> Figure:
+    """From ten words to the new vector of *it*: a fan a rung, the width of a line its weight.
+
+    rungs: title -> weights (10,).
+    """
+    names, _ = cat_sentence()
+    xs = [0.2, 0.58, 0.95, 1.28, 1.6, 2.0, 2.62, 3.2, 3.54, 4.03]
+    ax = canvas(4.4, 1.3 * len(rungs) + 0.05)
+    for step, (title, weights) in enumerate(rungs.items()):
+        low = 1.3 * (len(rungs) - 1 - step) + 0.15
+        ax.text(0.05, low + 0.93, title, ha="left", va="center", fontsize=12, fontweight="bold")
+        ax.plot(xs[7], low + 0.95, "o", color=GREEN, markersize=8)
+        for j, (x, weight) in enumerate(zip(xs, weights.tolist(), strict=True)):
+            ax.text(x, low, names[j], ha="center", va="center", fontsize=11)
+            if weight > 0.001:
+                ax.plot([x, xs[7]], [low + 0.15, low + 0.95], "-", color=GREEN,
+                        lw=0.3 + 8 * weight, solid_capstyle="round")  # fmt: skip
+    return plt.gcf()
+
+
+def roles(w_q: Tensor, w_k: Tensor, w_v: Tensor) -> Figure:
+    """X times W^Q, W^K and W^V for four words: every product below its matrix, beside its word."""
+    names, x = cat_sentence()
+    names, x = [names[i] for i in FOUR], x[FOUR]
+    ax = canvas(4.4, 4.35)
+    wide, high, top, left = 0.33, 0.3, 2.15, 0.5
+    _cells(ax, left, top, x, wide=wide, high=high)
+    for i, name in enumerate(names):
+        ax.text(left - 0.06, top - (i + 0.5) * high, name, ha="right", va="center", fontsize=12)
+    for j, name in enumerate(FEATURES):
+        ax.text(left + (j + 0.5) * wide, top - 4 * high - 0.08, name, rotation=90, ha="center",
+                va="top", fontsize=11)  # fmt: skip
+        ax.text(2.5, 4.1 - (j + 0.5) * high, name, ha="right", va="center", fontsize=11)
+    ax.text(left + 3 * wide, top + 0.15, "X", ha="center", va="center", fontsize=13)
+    at = 2.58
+    for letter, w, colour, reach in (
+        ("Q", w_q, BLUE, 8),
+        ("K", w_k, BLUE, 1),
+        ("V", w_v, GREEN, 1),
+    ):
+        _cells(ax, at, 4.1, w, wide=0.38, high=high, reach=reach, colour=colour)
+        _cells(ax, at, top, x @ w, wide=0.38, high=high, reach=reach, colour=colour)
+        middle = at + 0.19 * w.shape[1]
+        ax.text(middle, 4.23, f"$W^{letter}$", ha="center", va="center", fontsize=13)
+        ax.text(middle, top - 4 * high - 0.2, f"${letter}$", ha="center", va="center", fontsize=13)
+        at += 0.38 * w.shape[1] + 0.13
+    return plt.gcf()
 
 
 def slept_weights() -> list[float]:
@@ -120,27 +253,41 @@ def half_plane() -> Figure:
     return fig
 
 
-def hull() -> Figure:
-    """The values of The, cat, sat, their triangle, right outputs and impossible ones."""
+def hull(outputs: Mapping[str, tuple[float, float]]) -> Figure:
+    """The thread's values in the plane of *alive* and *place*, their triangle, outputs of *it*."""
     fig, ax = plt.subplots(figsize=(4.3, 4.2))
-    corners = [(1.0, 0.0), (0.0, 1.0), (1.0, 1.0)]
-    ax.plot([0, 1, 1, 0, 0], [0, 0, 1, 1, 0], ":", color="k", lw=1.2)
-    ax.add_patch(Polygon(corners, closed=True, facecolor=BLUE + "26", edgecolor=BLUE, lw=1.5))
-    for corner, name, place in zip(corners, ("The", "cat", "sat"),
-                                   ((8, 6), (-6, 8), (-26, 7)), strict=True):  # fmt: skip
-        ax.plot(*corner, "o", color=BLUE, markersize=8)
-        ax.annotate(name, corner, place, textcoords="offset points", fontsize=12)
-    right = [(0.6, 0.7), (0.5, 0.8), (0.7, 0.6)]
-    wrong = [(1.3869, 1.2797), (1.4006, 1.1692), (1.4296, 1.2905)]
-    ax.plot(*zip(*right, strict=True), "D", color=GREEN, markersize=7)
-    ax.plot(*zip(*wrong, strict=True), "X", color=RED, markersize=9)
-    ax.text(1.05, 0.72, "right", color="k", fontsize=12)
-    ax.plot([0.73, 1.03], [0.63, 0.73], "-", color="k", lw=0.7)
-    ax.text(1.4, 1.38, "printed", ha="center", fontsize=12)
-    ax.text(0.3, 0.5, "?", ha="center", va="center", fontsize=15, color="k")
-    ax.set(xlim=(-0.1, 1.6), ylim=(-0.1, 1.55), xlabel="first coordinate",
-           ylabel="second coordinate")  # fmt: skip
+    ax.plot([0, 1, 1], [1, 1, 0], ":", color="k", lw=1.2)
+    ax.add_patch(Polygon([(0, 0), (1, 0), (0, 1)], closed=True, facecolor=BLUE + "26",
+                         edgecolor=BLUE, lw=1.5))  # fmt: skip
+    for point, name, shift in (
+        ((1, 0), "cat", (10, -2)), ((0, 1), "mat", (8, 4)), ((0.5, 0.5), "it", (8, 4)),
+        ((0, 0), "other words", (-10, -17)),
+    ):  # fmt: skip
+        ax.plot(*point, "o", color=BLUE, markersize=8)
+        ax.annotate(name, point, shift, textcoords="offset points", fontsize=12)
+    for name, point in outputs.items():
+        ax.plot(*point, "D", color=GREEN, markersize=8)
+        ax.annotate(name, point, (8, -4) if point[0] < 0.5 else (-104, 9),
+                    textcoords="offset points", fontsize=12)  # fmt: skip
+    ax.text(0.7, 0.5, "?", ha="center", va="center", fontsize=15)
+    ax.set(xlim=(-0.1, 1.2), ylim=(-0.14, 1.2), xlabel="alive", ylabel="place")
     ax.set_aspect("equal")
-    ax.set_xticks([0, 0.5, 1, 1.5])
-    ax.set_yticks([0, 0.5, 1, 1.5])
+    ax.set_xticks([0, 0.5, 1])
+    ax.set_yticks([0, 0.5, 1])
     return fig
+
+
+def transposed() -> Figure:
+    """W^Q of the formula, and the same matrix as nn.Linear stores it."""
+    ax = canvas(4.3, 2.7)
+    w = torch.linspace(-1, 1, 24).reshape(6, 4)  # a small stand-in: a row is an input
+    for left, values, title, shape in ((0.45, w, "in the formula", "(16, 8)"),
+                                       (2.3, w.T, "in nn.Linear", "(8, 16)")):  # fmt: skip
+        top = 1.2 + 0.14 * len(values)
+        _cells(ax, left, top, values, wide=0.28, high=0.28, numbers=False)
+        middle = left + 0.14 * values.shape[1]
+        ax.text(middle, 2.45, title, ha="center", va="center", fontsize=12)
+        ax.text(middle, 0.13, shape, ha="center", va="center", fontsize=12)
+    _frame(ax, 0.45, 2.04, 0.28, 1.68)
+    _frame(ax, 2.3, 1.76, 1.68, 0.28)
+    return plt.gcf()

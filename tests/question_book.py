@@ -1,0 +1,212 @@
+"""A small book with questions of every type, for the tests of questions."""
+
+import copy
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from bs4 import BeautifulSoup
+
+ROOT = Path(__file__).parents[1]
+
+HEAD = """---
+jupytext: {text_representation: {extension: .md, format_name: myst}}
+kernelspec: {display_name: Python 3, language: python, name: python3}
+---
+# One
+
+"""
+PAGE = (
+    HEAD
+    + """
+```{code-cell} python
+:tags: [remove-cell]
+import numpy as np
+from myst_nb import glue
+
+glue("first", np.float64(0.9) + 0.0001, display=False)
+glue("rows", (np.arange(24.0).reshape(2, 12) / 8).tolist(), display=False)
+```
+
+See {ref}`check-output` and [the guess](#guess-self).
+
+```{guess} Which *word*?
+:name: guess-self
+:type: choice
+:answer: 3
+Which word does *it* match best?
+
+- *cat*
+- *mat*, $a \\cdot b$
+- *it* itself
+
+=== answer
+*it* itself: a vector has the largest product with itself, $x \\cdot x$.
+
+=== hint 1
+No other vector is nearer.
+```
+
+```{check}
+:name: check-output
+:type: number
+:answer: glue:first
+:tolerance: 0.01
+:unit: points
+The weights are 0.6, 0.3, 0.1. What is the first number?
+
+=== answer
+Weigh and add.
+
+=== hint 2.5
+You averaged with equal weights.
+```
+
+```{check}
+:name: check-rows
+:type: matrix
+:answer: glue:rows
+:tolerance: 0.001
+The matrix?
+
+=== answer
+Divide by 8.
+```
+
+```{check} In words
+:name: check-why
+:type: open
+Why?
+
+=== answer
+Because **of** this:
+
+- one
+- two
+```
+
+```{check}
+:name: check-two
+:type: choice
+:answer: 1, 2
+Which are true?
+
+- yes
+- yes too
+- no
+
+=== answer
+The first two.
+```
+"""
+)
+TWO = (
+    HEAD.replace("One", "Two")
+    + """
+```{code-cell} python
+1 + 1
+```
+
+(a-section)=
+## A section
+
+Words.
+
+```{exercise} An exercise
+:label: ex-two
+:class: star-1 minutes-5
+Do it.
+```
+
+## Another section
+
+```{check}
+:name: check-far
+:type: number
+:answer: 4
+How many?
+
+=== answer
+See [the section](#a-section).
+```
+"""
+)
+GLOSSARY = """# Words
+
+```{glossary}
+head
+  One of several attentions, of width $d_k$.
+
+mask
+  What may not be seen.
+```
+"""
+CONFIG = f"""
+import sys
+sys.path.insert(0, {str(ROOT / "book" / "_ext")!r})
+extensions = [
+    "myst_nb", "sphinx_exercise", "maths", "site_address", "exercises", "questions",
+    "question_pages", "notebooks", "offline", "accessible",
+]
+html_title = "A book"
+html_theme = "sphinx_book_theme"
+root_doc = "other"
+html_math_renderer = "temml"
+html_static_path = [{str(ROOT / "book" / "_static")!r}]
+html_css_files = ["maths.css", "book.css"]
+templates_path = [{str(ROOT / "book" / "_templates")!r}]
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+myst_enable_extensions = ["dollarmath"]
+suppress_warnings = ["myst.domains"]
+"""
+
+
+def sphinx(folder: Path, builder: str) -> tuple[Path, str]:
+    """Build the small book; return the folder of what was built, and what Sphinx warned of."""
+    plain = {k: v for k, v in os.environ.items() if not k.startswith(("ATTENTION_", "GITHUB_"))}
+    out = folder / "out" / builder
+    done = subprocess.run(
+        [sys.executable, "-m", "sphinx", "-q", "-b", builder, "-d", folder / "trees"]
+        + [folder / "source", out],
+        env=plain | {"NO_COLOR": "1"}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    said = [x for x in done.stderr.splitlines() if "[IPKernelApp]" not in x and x.strip()]
+    return out, "\n".join(said)
+
+
+def book(folder: Path, **pages: str) -> Path:
+    toctree = "\n".join(pages)
+    other = f"# Other\n\n```{{toctree}}\n{toctree}\n```\n"
+    source = folder / "source"
+    source.mkdir()
+    for name, text in {"other": other, **pages}.items():
+        (source / f"{name}.md").write_text(text, "utf-8")
+    (source / "conf.py").write_text(CONFIG)
+    return folder
+
+
+def words(tag) -> str:
+    """The text of a tag, its formulas without spaces."""
+    tag = copy.copy(tag)
+    for formula in tag.select("math"):
+        formula.replace_with(formula.get_text())
+    return " ".join(tag.get_text(" ").split())
+
+
+def build(folder: Path) -> Path:
+    """The folder of a small book with pages of every sort, built."""
+    review = (ROOT / "book" / "review.md").read_text("utf-8")
+    book(folder, one=PAGE, two=TWO, words=GLOSSARY, review=review)
+    _, warned = sphinx(folder, "html")
+    assert warned == ""
+    return folder
+
+
+def read(folder: Path, name: str) -> BeautifulSoup:
+    """A page of it, as HTML."""
+    return BeautifulSoup(
+        (folder / "out" / "html" / f"{name}.html").read_text("utf-8"), "html.parser"
+    )
