@@ -33,6 +33,7 @@ def group(test: str) -> str:
     return test if any(name in test for name in alone) else test.partition("::")[0]
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     from xdist.scheduler import LoadScopeScheduling
 

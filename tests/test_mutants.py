@@ -15,6 +15,7 @@ from attention import (
     next_token_loss,
     reach,
     rotary,
+    shift_matrix,
     sinusoidal_encoding,
     t5_buckets,
     train,
@@ -56,6 +57,8 @@ def test_the_base_of_sines_and_turns_is_ten_thousand():
     assert torch.allclose(
         sinusoidal_encoding(1, d, start=p)[0], torch.tensor(row), rtol=0, atol=1e-4
     )
+    moved = shift_matrix(p, d) @ sinusoidal_encoding(1, d)[0]
+    assert torch.allclose(moved, torch.tensor(row), rtol=0, atol=1e-4)
     x = torch.tensor([[1.0, 0.0] * (d // 2)])
     turned = [f(a) for a in angle for f in (math.cos, math.sin)]
     assert torch.allclose(rotary(x, torch.tensor([p]))[0], torch.tensor(turned), rtol=0, atol=1e-4)

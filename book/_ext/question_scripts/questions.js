@@ -130,8 +130,7 @@
             words: off.length > 4 ? `${off.length} of ${cells.flat().length} cells are off, those with a dashed line.`
               : off.length ? `Off: ${off.join("; ")}.` : "",
             truth: "",
-            same: (other) => other.length === given.length
-              && each((_, i, j) => near(given[i][j], other[i]?.[j], tolerance)).every(Boolean),
+            same: (other) => each((_, i, j) => near(given[i][j], other[i][j], tolerance)).every(Boolean),
           };
         },
         mark: (given) => each((cell, i, j) =>
