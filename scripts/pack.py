@@ -4,6 +4,7 @@ Rules that no page uses are left out, the rest is made small, and each name ends
 it holds. VERBOSE keeps everything as it was written, in as few files.
 """
 
+import base64
 import hashlib
 import json
 import os
@@ -28,6 +29,14 @@ REPLACED = {
     "scripts/bootstrap.js", "scripts/pydata-sphinx-theme.js", "scripts/sphinx-book-theme.js",
     "design-tabs.js",
 }  # fmt: skip
+INLINE = re.compile(r"<script(?: data-cfasync=\"false\")?>(.*?)</script>", re.S)
+# What a page may load: its own files, also from a folder. Figures and explorers carry styles in
+# attributes, and the search page reads the pages that it found.
+POLICY = (
+    "default-src 'none'; script-src 'self' file: {hashes}; style-src 'self' file: 'unsafe-inline'; "
+    "img-src 'self' file: data:; font-src 'self' file:; connect-src 'self'; "
+    "form-action 'self' file:; base-uri 'none'"
+)
 PAGE_NAME = re.compile(r"\s*<script>DOCUMENTATION_OPTIONS\.pagename = '[^']*';</script>")
 
 
@@ -58,7 +67,12 @@ class Page:
     def finish(self, sheet: str, scripts: list[str]) -> None:
         """Write the page with its sheet and its scripts, before whatever else its head holds."""
         start = f"{self.prefix}/_static" if self.prefix != "." else "_static"
-        tags = f'\n<link rel="stylesheet" href="{start}/{sheet}">' + "".join(
+        bodies = dict.fromkeys(INLINE.findall(self.text))
+        digests = [hashlib.sha256(body.encode()).digest() for body in bodies]
+        hashes = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
+        policy = POLICY.format(hashes=hashes)
+        tags = f'\n<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        tags += f'\n<link rel="stylesheet" href="{start}/{sheet}">' + "".join(
             f'\n<script defer src="{start}/{name}"></script>' for name in scripts
         )
         place = self.text.index("</title>") + len("</title>")
