@@ -38,7 +38,10 @@ async function main() {
   const bundles = {};
   for (const [name, parts] of Object.entries(scripts)) {
     const texts = await Promise.all(parts.map(async (part) => {
-      const text = fs.readFileSync(path.join(home, part), "utf-8").replace(/^\/\/# sourceMappingURL=.*$/m, "");
+      const text = fs.readFileSync(path.join(home, part), "utf-8")
+        .replace(/^\/\/# sourceMappingURL=.*$/m, "")
+        // a script finds other files beside itself, where it was before it was packed
+        .replaceAll("document.currentScript.src", `new URL(${JSON.stringify(part)}, document.currentScript.src).href`);
       return plain ? `// ${part}\n${text}` : (await esbuild.transform(text, { minify: true })).code;
     }));
     bundles[name] = texts.join(";\n");

