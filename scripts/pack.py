@@ -91,6 +91,8 @@ def pack(site: Path) -> None:
     home = site / "_static"
     pages = [Page(path, site) for path in sorted(site.rglob("*.html")) if home not in path.parents]
     pages = [page for page in pages if page.sheets]
+    if not pages:
+        return
     common = [n for n in pages[0].scripts if all(n in page.scripts for page in pages)]
     groups = {"book": [*common, "book.js"]}
     for page in pages:
