@@ -46,7 +46,7 @@ def teacher_forcing(words: Sequence[str]) -> Figure:
         y = 0.52 * (n - i) - 0.55
         ax.text(0.02, y, f"position {i}", va="center", fontsize=11)
         for j, word in enumerate(words):
-            x = 1.32 + 0.7 * j
+            x = 1.28 + 0.68 * j
             if j <= i + 1:
                 box(ax, x, y, word, width=0.62, height=0.4, colour=BLUE if j <= i else GREEN)
             else:
@@ -57,7 +57,7 @@ def teacher_forcing(words: Sequence[str]) -> Figure:
 
 def what_it_sees(shares: Mapping[str, Tensor], words: Sequence[str], hidden: int) -> Figure:
     """A row of weights for each name; in those marked "causal", the last `hidden` words crossed."""
-    figure, ax = plt.subplots(figsize=(4.3, 2.5))
+    figure, ax = plt.subplots(figsize=(4.3, 2.5), layout="constrained")
     heatmap(torch.stack(list(shares.values())), list(shares), words, ax=ax, fmt=None,
             row_label=None, col_label=None)  # fmt: skip
     ax.set_aspect("auto")
@@ -101,7 +101,7 @@ def added(scores: Tensor, mask: Tensor, weights: Tensor) -> Figure:
 
 def side_by_side(matrices: Mapping[str, Tensor], words: Sequence[str], fmt: str = ".3f") -> Figure:
     """Two or more matrices of weights with their names above them."""
-    figure, axes = plt.subplots(1, len(matrices), figsize=(4.4, 2.2), layout="constrained")
+    figure, axes = plt.subplots(1, len(matrices), figsize=(3.9, 2.1), layout="constrained")
     for ax, (name, weights) in zip(axes, matrices.items(), strict=True):
         heatmap(weights, list(words), list(words), ax=ax, title=name, fmt=fmt, row_label=None)
         if ax is not axes[0]:
@@ -122,7 +122,7 @@ def _per_seed(ax: Axes, runs: Mapping[str, Sequence[Sequence[float]]], start: in
 
 def losses(runs: Mapping[str, Sequence[Sequence[float]]], floor: float) -> Figure:
     """Training loss over the steps, one line a seed, and the floor."""
-    figure, ax = plt.subplots(figsize=(4.3, 3.0))
+    figure, ax = plt.subplots(figsize=(4.3, 3.0), layout="constrained")
     _per_seed(ax, runs, 1)
     ax.axhline(floor, color="k", lw=1.2, ls=":")
     ax.text(2, floor * 0.9, f"floor {floor:.2f}", ha="left", va="top")
@@ -134,7 +134,7 @@ def losses(runs: Mapping[str, Sequence[Sequence[float]]], floor: float) -> Figur
 
 def positions(runs: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
     """The loss at each position of new windows, one line a seed."""
-    figure, ax = plt.subplots(figsize=(4.3, 2.8))
+    figure, ax = plt.subplots(figsize=(4.3, 2.8), layout="constrained")
     _per_seed(ax, runs, 0, marker="o", ms=3)
     ax.set(xlabel="position in the window", ylabel="loss there (nats)", ylim=(0, None))
     ax.set_xticks(range(0, len(next(iter(runs.values()))[0]), 3))
@@ -149,9 +149,9 @@ def copy_path(weights: Mapping[str, Tensor], words: Sequence[str]) -> Figure:
         for i in range(n):
             for j in range(n):
                 colour = ORANGE if j == i + 1 else BLUE if j <= i else GREY
-                if a[i, j] > 0.03:
+                if a[i, j] > 0.05:
                     ax.plot([j, i], [0.14, 0.86], color=colour, lw=9 * float(a[i, j]),
-                            solid_capstyle="butt")  # fmt: skip
+                            solid_capstyle="butt", zorder=2 + (j == i + 1))  # fmt: skip
         for j, word in enumerate(words):
             ax.text(j, 0.0, word, ha="center", va="center", fontsize=11)
             ax.text(j, 1.0, word, ha="center", va="center", fontsize=11)
@@ -164,7 +164,7 @@ def copy_path(weights: Mapping[str, Tensor], words: Sequence[str]) -> Figure:
 
 def cut(tests: Mapping[str, Sequence[float]], floor: float) -> Figure:
     """A group of bars for each thing that was hidden, one bar a seed."""
-    figure, ax = plt.subplots(figsize=(4.3, 2.7))
+    figure, ax = plt.subplots(figsize=(4.3, 2.7), layout="constrained")
     for y, values in enumerate(tests.values()):
         for i, value in enumerate(values):
             ax.barh(y + 0.25 * (i - 1), value, height=0.2, facecolor=ORANGE + "99",
@@ -239,7 +239,7 @@ def combined() -> Figure:
 
 def relay(n: int = 7, layers: int = 3, window: int = 3) -> Figure:
     """How information climbs to the last token of the last layer through a causal window."""
-    figure, ax = plt.subplots(figsize=(4.3, 3.2))
+    figure, ax = plt.subplots(figsize=(4.3, 3.2), layout="constrained")
     for layer in range(1, layers + 1):
         for i in range(n):
             for j in range(max(0, i - window + 1), i + 1):
@@ -272,9 +272,9 @@ def spread(reached: Mapping[int, Tensor]) -> Figure:
 
 def differences(gaps: Mapping[str, Tensor], words: Sequence[str]) -> Figure:
     """How far each position's vector is off at each stage of the model."""
-    figure, ax = plt.subplots(figsize=(4.4, 2.5))
+    figure, ax = plt.subplots(figsize=(4.2, 2.5), layout="constrained")
     rows = torch.stack(list(gaps.values()))
-    heatmap(rows, list(gaps), words, ax=ax, fmt=".1f", vmax=float(rows.max()), row_label=None,
+    heatmap(rows, list(gaps), words, ax=ax, fmt=".2f", vmax=float(rows.max()), row_label=None,
             col_label=None)  # fmt: skip
     ax.tick_params(axis="x", rotation=90)
     return figure
