@@ -249,7 +249,7 @@ def test_reading_a_prompt_without_the_mask(page):
     off = page["off"]
     assert off[0].max() == 0  # the embeddings, and with them the keys and values of layer 1
     assert (off[1, :6] > 0.01).all() and off[1, 6] < 1e-5
-    assert (off[2] > 0.05).all()
+    assert (off[2] > 0.02).all()
     model, text = page["model"], page["fresh"]
     losses, chances = [], []
     for model.is_causal in (False, True):  # as the cell with the glue does
