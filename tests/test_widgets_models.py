@@ -333,6 +333,7 @@ def cells(page: str, *marks: str) -> tuple[dict, list[str]]:
     found = [c for c in re.findall(r"^```\{code-cell\} python\n(.*?)^```$", text, re.S | re.M)
              if any(mark in c for mark in marks)]  # fmt: skip
     assert len(found) == len(marks), f"book/{page}.md must hold each of {marks} once"
+    found = [re.sub(r"\A(:[\w-]+:.*\n)+", "", c) for c in found]  # a folded cell's tags
     names = {name: getattr(attention, name) for name in attention.__all__}
     names |= {"torch": torch, "F": torch.nn.functional}
     return names, found
