@@ -21,6 +21,7 @@ from attention import (
     causal_mask,
     fused_attention,
     next_token_loss,
+    next_token_probabilities,
     reach,
     rotary,
     shift_matrix,
@@ -161,6 +162,12 @@ def test_what_blocks_and_models_are_unless_told_otherwise():
     for config, by_place in ((BlockConfig, [8, 2]), (ModelConfig, [7])):
         with pytest.raises(TypeError, match="positional"):
             config(*by_place, **{k: v for k, v in SMALL.items() if by_place == [7] and v != 7})
+
+
+def test_of_tokens_that_are_equally_likely_the_first_are_kept():
+    logits = torch.randint(0, 2, (1000,)).float()
+    kept = next_token_probabilities(logits, top_k=3).nonzero().flatten()
+    assert torch.equal(kept, logits.nonzero().flatten()[:3])
 
 
 def test_every_mutant_that_is_excused_is_still_in_the_source():
