@@ -477,7 +477,7 @@ def standalone(name: str) -> str:
     """A page with the explorer alone, in its opening state, as the book loads it."""
     cls = {"heads": widgets.Heads, "generation": widgets.Generation}[name]
     state = {k: v for k, v in cls().get_state().items() if k[0] != "_" and k != "layout"}
-    scripts = [_base.static_module(s) for s in ("shared", f"{name}_weights", name)]
+    scripts = [_base.static_module(s) for s in (*_base.SHARED, f"{name}_weights", name)]
     scripts.append((ROOT / "book/_ext/host.js").read_text("utf-8"))
     css = (Path(_base.__file__).parent / "explorer.css").read_text("utf-8")
     return (
