@@ -13,7 +13,7 @@ from matplotlib.patches import Rectangle
 from torch import Tensor
 
 from ..masks import causal_mask, padding_mask, prefix_mask, sliding_window_mask
-from ..plots import BLUE, GREEN, ORANGE, SEQUENTIAL, arrow, box, canvas, heatmap
+from ..plots import BLUE, GREEN, ORANGE, SEQUENTIAL, _ink, arrow, box, canvas, heatmap
 
 GREY = "#8a8a8a"
 STYLES = {"masked": (BLUE, "-"), "unmasked": (ORANGE, "--")}
@@ -78,7 +78,7 @@ def _cells(ax: Axes, x: float, y: float, values: Tensor, fmt: str, weights: bool
             corner = (x + 0.42 * j, y - 0.36 * (i + 1))
             ax.add_patch(Rectangle(corner, 0.42, 0.36, facecolor=face, edgecolor=GREY, lw=0.7))
             text = "−∞" if gone else format(value, fmt)
-            colour = "#fefefe" if weights and value > 0.8 else "k"
+            colour = _ink(face[3]) if weights else "k"
             ax.text(corner[0] + 0.21, corner[1] + 0.18, text, ha="center", va="center",
                     fontsize=11, color=colour)  # fmt: skip
 
