@@ -170,6 +170,16 @@ def test_of_tokens_that_are_equally_likely_the_first_are_kept():
     assert torch.equal(kept, logits.nonzero().flatten()[:3])
 
 
+@pytest.mark.parametrize("door", [attention, fused_attention])
+def test_attention_takes_an_empty_batch_and_refuses_values_of_other_leading_dimensions(door):
+    nothing = torch.zeros(0, 3, 4)
+    out = door(nothing, nothing, nothing)
+    assert (out if door is fused_attention else out[0]).shape == (0, 3, 4)
+    x = torch.zeros(2, 3, 4)
+    with pytest.raises(ValueError, match="q, k and v must agree in their leading dimensions"):
+        door(x, x, torch.zeros(2, 5, 3, 4))
+
+
 def test_every_mutant_that_is_excused_is_still_in_the_source():
     excused = mutants.excuses()
     modules = {name.partition(":")[0].partition(".")[0] for name in excused}
