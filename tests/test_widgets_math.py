@@ -558,6 +558,35 @@ def test_masks_refuse_in_sentences():
         widgets.Masks(labels=["a", "b"], scores=[[1, 2]])
 
 
+def test_two_arrows_turn_alike_in_page_and_package():
+    draw = random.Random(12)
+    cases = [
+        (draw.randint(0, 40), draw.randint(0, 40), draw.uniform(0.01, 3), draw.uniform(-180, 180))
+        for _ in range(500)
+    ] + [(0, 0, 0.01, 0.0), (40, 0, 3.0, 180.0), (0, 40, 3.0, -180.0)]
+    got = javascript([["turned", *case] for case in cases], inside("rotary_arrows", "turned"))
+    for (i, j, omega, content), (q, k, score) in zip(cases, got, strict=True):
+        w = widgets.RotaryArrows(i=i, j=j, omega=omega, content=content)
+        same(w.query, [math.cos(q), math.sin(q)])
+        same(w.key, [math.cos(k), math.sin(k)])
+        same([w.score, w.scores[i - j + 40].item()], [score, score])
+        w.close()
+
+
+def test_two_arrows_say_what_the_chapter_says():
+    w = widgets.RotaryArrows()
+    assert w.score == pytest.approx(math.cos(3))
+    w.i, w.j = 8, 5
+    assert w.score == pytest.approx(math.cos(3))
+    assert widgets.RotaryArrows(omega=0.5, content=-86).scores.argmax() - 40 == 3
+    with refused("i must be a whole number from 0 to 40; got 41"):
+        widgets.RotaryArrows(i=41)
+    with refused("omega must be a number from 0.01 to 3; got nan"):
+        widgets.RotaryArrows(omega=math.nan)
+    with refused("content must be a number from -180 to 180; got 200"):
+        widgets.RotaryArrows(content=200)
+
+
 def test_sinusoids_compute_with_the_package():
     w = widgets.Sinusoids(d_model=8, position=5, delta=3)
     pe = attention.sinusoidal_encoding(64, 8)
