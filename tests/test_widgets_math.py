@@ -579,6 +579,8 @@ def test_two_arrows_say_what_the_chapter_says():
     w.i, w.j = 8, 5
     assert w.score == pytest.approx(math.cos(3))
     assert widgets.RotaryArrows(omega=0.5, content=-86).scores.argmax() - 40 == 3
+    right = widgets.RotaryArrows(i=5, j=5, omega=0.5, content=90)
+    assert "score is 0, and" in right.caption
     with refused("i must be a whole number from 0 to 40; got 41"):
         widgets.RotaryArrows(i=41)
     with refused("omega must be a number from 0.01 to 3; got nan"):

@@ -16,7 +16,8 @@ const radians = (degrees) => (degrees * Math.PI) / 180;
 // The angles of query and key after their turns, and the cosine of the angle between them.
 function turned(i, j, omega, content) {
   const [query, key] = [radians(content) + omega * i, omega * j];
-  return [query, key, Math.cos(query - key)];
+  const score = Math.cos(query - key);
+  return [query, key, Math.abs(score) < 1e-12 ? 0 : score]; // a right angle is 0, not 6×10⁻¹⁷
 }
 
 function render({ model, el }) {
@@ -35,7 +36,7 @@ function render({ model, el }) {
     const arc = svg("path", { class: "sweep", style: "--c:var(--c2)" });
     const hands = [0, 1].map((c) => svg("path",
       { class: `hand ${c ? "later" : ""}`, style: `--c:var(--c${c})` }));
-    const names = ["q", "k"].map((text) => svg("text", { text, "font-size": 0.24, "text-anchor": "middle",
+    const names = ["q", "k"].map((text) => svg("text", { text, "font-size": 0.28, "text-anchor": "middle",
       "dominant-baseline": "central", fill: "currentColor" }));
     const words = make("span");
     return { arc, hands, names, words, node: make("div", { class: "clock" },

@@ -61,10 +61,11 @@ class RotaryArrows(Explorer):
 
     @property
     def caption(self) -> str:
+        score = short(round(self.score, 12) + 0.0)  # a right angle is 0
         turns = [math.degrees(self.omega * position) for position in (self.i, self.j)]
         return (
             f"A query at position {self.i}, turned by {short(turns[0], 1)}°, and a key at position "
-            f"{self.j}, turned by {short(turns[1], 1)}°. Their score is {short(self.score)}, and "
+            f"{self.j}, turned by {short(turns[1], 1)}°. Their score is {score}, and "
             f"the same wherever the offset is {short(self.i - self.j)}."
         )
 
