@@ -3,7 +3,7 @@ PYTHON ?= python3
 PORT ?= 8000
 RUN := .venv/bin/python
 export EXERCISES TITLE DUE INTO NBGRADER
-.PHONY: serve book test check bench bench-pages notebooks course install pins mutants
+.PHONY: serve book test check bench bench-pages notebooks course anki quiz install pins mutants
 
 serve: book
 	$(RUN) scripts/serve.py --port $(PORT)
@@ -27,6 +27,12 @@ bench-pages: book
 
 course: book
 	$(RUN) scripts/course.py
+
+anki: book
+	$(RUN) scripts/anki.py
+
+quiz: book
+	$(RUN) scripts/quiz.py
 
 notebooks: install
 	$(RUN) scripts/build.py --notebooks

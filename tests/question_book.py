@@ -1,5 +1,6 @@
 """A small book with questions of every type, for the tests of questions."""
 
+import base64
 import copy
 import os
 import subprocess
@@ -94,7 +95,7 @@ Which are true?
 
 - yes
 - yes too
-- no
+- $\\frac{1}{8}$
 
 === answer
 The first two.
@@ -127,11 +128,14 @@ Do it.
 :answer: 4
 How many?
 
+![A dot](dot.png)
+
 === answer
 See [the section](#a-section).
 ```
 """
 )
+DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="
 GLOSSARY = """# Words
 
 ```{glossary}
@@ -185,6 +189,7 @@ def book(folder: Path, **pages: str) -> Path:
     for name, text in {"other": other, **pages}.items():
         (source / f"{name}.md").write_text(text, "utf-8")
     (source / "conf.py").write_text(CONFIG)
+    (source / "dot.png").write_bytes(base64.b64decode(DOT))
     return folder
 
 

@@ -5,9 +5,10 @@ import threading
 import time
 
 import pytest
+import torch
 
 from attention.checks import _base
-from attention.checks._base import NotYet, call, time_limit
+from attention.checks._base import NotYet, call, diagnose, time_limit
 
 
 def plain():
@@ -71,3 +72,14 @@ def test_outside_the_main_thread_there_is_no_limit_and_no_error():
     thread.start()
     thread.join()
     assert results == [3]
+
+
+def test_a_mistake_is_named_from_pairs_or_a_dict_and_the_right_answer_never():
+    one, two, three = (torch.full((2,), float(x)) for x in (1, 2, 3))
+    pairs = [(one, "it is right all the same"), (two, "doubled")]
+    for suspects in (pairs, {sentence: value for value, sentence in pairs}):
+        diagnose(one, one, suspects, "wrong")
+        with pytest.raises(NotYet, match="^doubled$"):
+            diagnose(two, one, suspects, "wrong")
+        with pytest.raises(NotYet, match=r"^wrong \(largest difference 2\)$"):
+            diagnose(three, one, suspects, "wrong")

@@ -146,6 +146,7 @@ BAD = {  # how a good question is spoilt, and what the warning says of it
     "hint": ("number", "Two.", "Two.\n\n=== hint x\nNo.", "the hint x: a number was wanted"),
     "right hint": ("number", "Two.", "Two.\n\n=== hint 2\nNo.", "is for the right answer"),
     "choice hint": ("choice", "A.", "A.\n\n=== hint 3\nNo.", "the hint 3: there is no option 3"),
+    "hint's shape": ("matrix", "It.", "It.\n\n=== hint 1; 2\nNo.", "has another shape than"),
     "glue": ("number", "answer: 2", "answer: glue:none", "nothing is glued as none"),
     "glued array": ("matrix", "1, 2", "glue:array", "array must be glued as a number or a list"),
     "glued range": ("choice", "answer: 1", "answer: glue:seven", "there is no option 7"),

@@ -5,7 +5,8 @@ or executed again. Code comes from the notebook that MyST-NB has executed, prose
 by way of notebook_markdown.py. Outputs are dropped, except the still picture of an explorer, which
 stands in its place until the cell is run, and on code hosts for good.
 
-exercises.json, beside the notebooks and not published, is what scripts/course.py works from.
+exercises.json and questions.json, beside the notebooks and not published, are what course.py,
+anki.py and quiz.py in scripts/ work from.
 """
 
 import base64
@@ -23,6 +24,7 @@ from exercises import facts
 from myst_nb.core.render import WIDGET_VIEW_MIMETYPE
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 from notebook_markdown import Markdown, details, fenced
+from question_export import export
 from sphinx.builders import Builder
 from sphinx.errors import ExtensionError
 from sphinx.transforms.post_transforms import SphinxPostTransform
@@ -332,6 +334,8 @@ class NotebookBuilder(Builder):
         }
         text = json.dumps(about | {"chapters": chapters}, indent=1)
         (out / "exercises.json").write_text(text, encoding="utf-8")
+        text = json.dumps(export(self, doctrees), indent=1, ensure_ascii=False)
+        (out / "questions.json").write_text(text, encoding="utf-8")
 
     def finish(self) -> None:
         pass

@@ -23,14 +23,13 @@ TERM = (
 )
 
 
-def terms(document: nodes.document) -> list[str]:
-    """The ids of the terms that a page's glossary explains."""
-    found = []
-    for glossary in document.findall(addnodes.glossary):
-        for item in glossary.findall(nodes.definition_list_item):
-            term = next(iter(item.findall(nodes.term)))
-            found += term["ids"][:1]
-    return found
+def glossary_items(document: nodes.document) -> list[tuple[nodes.Element, nodes.Element]]:
+    """The terms that a page's glossary explains, each with its explanation."""
+    return [
+        (next(iter(item.findall(nodes.term))), next(iter(item.findall(nodes.definition))))
+        for glossary in document.findall(addnodes.glossary)
+        for item in glossary.findall(nodes.definition_list_item)
+    ]
 
 
 def term_cards(body: str, names: list[str]) -> dict[str, str]:
@@ -57,8 +56,8 @@ def _page(app, pagename, templatename, context, doctree):
     body = context.get("body", "")
     review = 'class="review"' in body
     asks = next(doctree.findall(question), None) is not None
-    chapter = "kernelspec" in app.env.metadata.get(pagename, {}) or review
-    scripts = ["questions"] * (asks or chapter) + ["memory"] * chapter + ["review"] * review
+    chapter = asks or review or "kernelspec" in app.env.metadata.get(pagename, {})
+    scripts = ["questions", "memory"] * chapter + ["review"] * review
     for name in scripts:
         app.add_js_file(f"{FOLDER}/{name}.js", loading_method="defer")
     if scripts:
@@ -75,7 +74,8 @@ def _page(app, pagename, templatename, context, doctree):
         for name, card in cards.items()
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    made = json.dumps({"title": context["title"], "cards": cards}, ensure_ascii=False)
+    title = BeautifulSoup(context["title"], "html.parser").get_text()  # its number is in a span
+    made = json.dumps({"title": title, "cards": cards}, ensure_ascii=False)
     text = f"(window.attentionCards ??= {{}})[{json.dumps(pagename)}] = {made};\n"
     path.write_text(text, "utf-8")
 
@@ -83,7 +83,7 @@ def _page(app, pagename, templatename, context, doctree):
 def _note_terms(app, document):
     known = vars(app.env).setdefault("question_terms", {})
     known.pop(app.env.docname, None)
-    if found := terms(document):
+    if found := [term["ids"][0] for term, _ in glossary_items(document)]:
         known[app.env.docname] = found
 
 

@@ -133,6 +133,8 @@ class Question(SphinxDirective):
                 wrong = values.read(kind, hint["written"], len(items), self.glued)
             except BadQuestion as error:
                 raise BadQuestion(f"the hint {hint['written']}: {error}") from None
+            if kind == "matrix" and list(map(len, wrong)) != list(map(len, truth)):
+                raise BadQuestion(f"the hint {hint['written']} has another shape than the answer")
             right = set(wrong) <= set(truth) if kind == "choice" else None
             if right or values.same(kind, truth, wrong, within):
                 raise BadQuestion(f"the hint {hint['written']} is for the right answer")
@@ -182,6 +184,9 @@ def visit_part(self, node: question_part) -> None:
     part, more = node["part"], {}
     if part == "hint":
         more["data-wrong"] = json.dumps(node["wrong"])
+    if part == "options" and next(node.findall(nodes.math), None):
+        said = [values.spoken(item.astext()) for item in node[0].children]
+        more["data-said"] = json.dumps(said, ensure_ascii=False)
     tag = "details" if part == "answer" else "div"
     self.body.append(self.starttag(node, tag, CLASS=f"question-{part}", **more))
     if part == "answer":
@@ -251,9 +256,13 @@ def _merge(app, env, docnames, other):
     vars(env).setdefault("question_names", {}).update(vars(other).get("question_names", {}))
 
 
+def _begin(app, env, docnames):
+    vars(env).setdefault("question_names", {})
+
+
 def setup(app):
-    html = {"html": (visit_question, depart_question)}
-    app.add_node(question, **html)
+    app.connect("env-before-read-docs", _begin)
+    app.add_node(question, html=(visit_question, depart_question))
     app.add_node(question_part, html=(visit_part, depart_part))
     for name in ("guess", "check"):
         app.add_directive(name, Question)

@@ -6,7 +6,7 @@ import numbers
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -157,15 +157,22 @@ def close(a: Any, b: Any, tol: float = 1e-5) -> bool:
     return torch.allclose(a.detach().double(), b.detach().double(), rtol=tol, atol=tol)
 
 
-def diagnose(result: Tensor, right: Tensor, suspects: dict[str, Tensor], otherwise: str) -> None:
+def diagnose(
+    result: Tensor,
+    right: Tensor,
+    suspects: Mapping[str, Tensor] | Iterable[tuple[Tensor, str]],
+    otherwise: str,
+) -> None:
     """Raise NotYet unless `result` is right; name the suspect whose value the result equals.
 
-    `suspects` maps a sentence ("you divided by d_k, not by its root") to what that mistake would
-    give; `otherwise` is said when none fits.
+    `suspects`: pairs of what a mistake would give and the sentence for it ("you divided by d_k,
+    not by its root"), or a dict from sentence to value; `otherwise` is said when none fits.
     """
     if close(result, right):
         return
-    for sentence, value in suspects.items():
+    if isinstance(suspects, Mapping):
+        suspects = [(value, sentence) for sentence, value in suspects.items()]
+    for value, sentence in suspects:
         if close(result, value) and not close(value, right):
             raise NotYet(sentence)
     error = ""

@@ -313,7 +313,7 @@ def two_heads(function: Callable[..., Any]) -> None:
         raise NotYet("return a list of two pairs, one for each head")
     vectors = []
     for r, pair in enumerate(pairs):
-        if not isinstance(pair, (list, tuple, Tensor)) or len(pair) != 2:
+        if not isinstance(pair, (list, tuple)) or len(pair) != 2:
             raise NotYet(f"head {r} must be a pair (w_q, w_k)")
         for name, w in zip(("w_q", "w_k"), pair, strict=True):
             vectors.append(want_tensor(w, (6,), f"{name} of head {r}").detach().to(torch.float64))

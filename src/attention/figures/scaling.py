@@ -7,6 +7,7 @@ import math
 import matplotlib.pyplot as plt
 import torch
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from torch import Tensor
 
 from attention.functional import softmax, softmax_jacobian
@@ -44,10 +45,226 @@ def pipeline() -> Figure:
     return plt.gcf()
 
 
-def math_weights(weights: Tensor) -> Figure:
-    """The 3 x 3 weights of "I love math"."""
-    fig, ax = plt.subplots(figsize=(3.3, 2.6))
-    heatmap(weights, WORDS, WORDS, ax=ax)
+def three_shares() -> Figure:
+    """Two scores, turned into shares in three ways."""
+    scores = torch.tensor([112.0, 96.0], dtype=torch.float64)
+    ways = [("divide by the sum", scores / scores.sum()), ("softmax", softmax(scores)),
+            ("÷ 8, then softmax", softmax(scores / 8))]  # fmt: skip
+    fig, ax = plt.subplots(figsize=(4.3, 2.5))
+    for y, (_, shares) in enumerate(ways):
+        left = 0.0
+        for share, colour, hatch in zip(shares.tolist(), (BLUE, ORANGE), ("", "//"), strict=True):
+            ax.barh(y, share, left=left, height=0.62, facecolor=colour + "55", edgecolor=colour,
+                    hatch=hatch, linewidth=1.2)  # fmt: skip
+            if share > 0.05:
+                ax.text(left + share / 2, y, f"{100 * share:.0f} %", ha="center", va="center")
+            left += share
+    ax.set_yticks(range(3), [name for name, _ in ways])
+    ax.invert_yaxis()
+    ax.tick_params(length=0)
+    ax.set_xticks([])
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+    ax.text(0.0, -0.62, "Thinking (112)", ha="left", va="center", color="k")
+    ax.text(1.0, -0.62, "Machines (96)", ha="right", va="center", color="k")
+    ax.set(xlim=(0, 1), ylim=(2.5, -0.9))
+    return fig
+
+
+def shapes(n: int = 4, d_k: int = 2, d_v: int = 3) -> Figure:
+    """The matrices of the formula as blocks whose sides are their shapes."""
+    ax = canvas(4.3, 3.9)
+    cell = 0.3
+
+    def block(x: float, y: float, rows: int, cols: int, name: str, colour: str) -> None:
+        for i in range(rows):
+            for j in range(cols):
+                ax.add_patch(Rectangle((x + j * cell, y - (i + 1) * cell), cell, cell,
+                             facecolor=colour + "26", edgecolor=colour, linewidth=1))  # fmt: skip
+        ax.text(x + cols * cell / 2, y + 0.16, name, ha="center", va="center", fontsize=12)
+
+    def word(x: float, y: float, text: str) -> None:
+        ax.text(x, y, text, ha="center", va="center", fontsize=12)
+
+    block(0.1, 3.45, n, d_k, "Q", BLUE)
+    word(0.93, 2.85, "×")
+    block(1.12, 3.15, d_k, n, "Kᵀ", ORANGE)
+    word(2.55, 2.85, "=")
+    block(2.8, 3.45, n, n, "scores S", PURPLE)
+    word(0.4, 2.05, "n × dₖ")
+    word(1.72, 2.3, "dₖ × n")
+    word(3.4, 2.05, "n × n")
+    block(0.1, 1.5, n, n, "weights A", PURPLE)
+    word(1.53, 0.9, "×")
+    block(1.75, 1.5, n, d_v, "V", GREEN)
+    word(2.88, 0.9, "=")
+    block(3.1, 1.5, n, d_v, "output", RED)
+    word(0.7, 0.1, "n × n")
+    word(2.2, 0.1, "n × dᵥ")
+    word(3.55, 0.1, "n × dᵥ")
+    return plt.gcf()
+
+
+def angles() -> Figure:
+    """One query and three keys: what the dot product makes of angle and length."""
+    fig, ax = plt.subplots(figsize=(4.3, 3.9))
+    q = (1.0, 0.0)
+    keys = [((1.0, 0.0), ORANGE, (0.75, -0.28)), ((1.0, 1.0), GREEN, (0.28, 1.18)),
+            ((3.0, 3.0), PURPLE, (1.75, 2.78))]  # fmt: skip
+    for key, colour, place in reversed(keys):
+        ax.annotate("", key, (0, 0), arrowprops={"arrowstyle": "-|>", "color": colour, "lw": 2,
+                                                 "shrinkA": 0, "shrinkB": 0})  # fmt: skip
+        ax.plot([key[0], key[0]], [0, key[1]], ":", color=colour, lw=1.4)
+        score = q[0] * key[0] + q[1] * key[1]
+        ax.text(*place, f"key [{key[0]:.0f}, {key[1]:.0f}]: {score:.0f}", ha="center",
+                va="center", fontsize=12)  # fmt: skip
+    ax.annotate("", q, (0, 0), arrowprops={"arrowstyle": "-|>", "color": BLUE, "lw": 4,
+                                           "shrinkA": 0, "shrinkB": 0})  # fmt: skip
+    ax.text(-0.05, 0.28, "query", ha="center", va="center", fontsize=12)
+    ax.axhline(0, color="k", lw=0.6)
+    ax.set(xlim=(-0.5, 3.4), ylim=(-0.6, 3.2))
+    ax.set_aspect("equal")
+    ax.set_xticks([1, 2, 3])
+    ax.set_yticks([])
+    ax.spines["left"].set_visible(False)
+    ax.spines["bottom"].set_visible(False)
+    return fig
+
+
+def pronoun_weights(scores: Tensor, words: list[str], factors: dict[str, float]) -> Figure:
+    """What "it" gives to every word, for scores multiplied by several factors."""
+    fig, axes = plt.subplots(len(factors), 1, figsize=(4.3, 4.6), sharex=True)
+    for ax, (name, factor) in zip(axes, factors.items(), strict=True):
+        weights = softmax(scores * factor)
+        ax.bar(range(len(words)), weights.tolist(), color=BLUE + "99", edgecolor=BLUE)
+        for i, weight in enumerate(weights.tolist()):
+            if weight > 0.15:
+                ax.text(i, weight + 0.03, f"{weight:.3f}", ha="center", fontsize=11)
+        ax.text(len(words) - 0.5, 1.0, name, ha="right", va="center", fontsize=12)
+        ax.set(ylim=(0, 1.15))
+        ax.set_yticks([0, 1])
+    axes[-1].set_xticks(range(len(words)), words, rotation=60, ha="right", fontsize=11)
+    fig.tight_layout(h_pad=0.6)
+    return fig
+
+
+def math_steps(scores: Tensor, weights: Tensor) -> Figure:
+    """Scores, scaled scores and weights of "I love math", one below the other."""
+    fig, axes = plt.subplots(3, 1, figsize=(3.4, 6.6))
+    for ax, (values, title, fmt, top) in zip(
+        axes,
+        ((scores, "S = QKᵀ", ".0f", 2.0), (scores / math.sqrt(2), "÷ √2", ".3f", 2.0),
+         (weights, "softmax: A", ".3f", 1.0)),
+        strict=True,
+    ):  # fmt: skip
+        heatmap(values, WORDS, WORDS, ax=ax, fmt=fmt, vmax=top, row_label=title, col_label=None)
+    fig.tight_layout(h_pad=1.2)
+    return fig
+
+
+def math_plane(v: Tensor, out: Tensor, weights: Tensor) -> Figure:
+    """Where the three outputs lie between the three values."""
+    fig, ax = plt.subplots(figsize=(4.3, 4.1))
+    ax.plot(*v.T.tolist(), "-", color="k", lw=0.8)
+    for word, value in zip(WORDS, v.tolist(), strict=True):
+        ax.plot(*value, "s", color=GREEN, markersize=11)
+        ax.annotate(f"value of {word}", value, (12, -12), textcoords="offset points", fontsize=12)
+    places = {"I": (-14, 10), "love": (-16, -14), "math": (-4, 24)}
+    for word, point in zip(WORDS, out.tolist(), strict=True):
+        ax.plot(*point, "o", color=RED, markersize=6)
+        ax.annotate(word, point, places[word], textcoords="offset points", fontsize=12, ha="right",
+                    arrowprops={"arrowstyle": "-", "color": RED, "lw": 0.8})  # fmt: skip
+    ax.set(xlim=(0, 7.3), ylim=(0.8, 6.9), xlabel="first number", ylabel="second number")
+    return fig
+
+
+def competition() -> Figure:
+    """Three scores on the exponential curve, and what becomes of them."""
+    fig, ax = plt.subplots(figsize=(4.3, 3.4))
+    s = torch.linspace(-0.6, 2.3, 100)
+    ax.plot(s, s.exp(), color="k", lw=1.4)
+    shares = softmax(torch.tensor([2.0, 1.0, 0.0])).tolist()
+    for score, share, colour in zip((2, 1, 0), shares, (BLUE, ORANGE, GREEN), strict=True):
+        height = math.exp(score)
+        ax.bar(score, height, width=0.36, color=colour + "55", edgecolor=colour)
+        ax.text(score - 0.23, height + 0.25, f"{height:.2f}", ha="right", va="center", fontsize=12)
+        ax.text(score, height / 2 if height > 2 else 1.9 if score == 0 else 1.35,
+                f"{100 * share:.0f} %", ha="center", va="center", fontsize=12)  # fmt: skip
+    ax.set(xlabel="score s", ylabel="eˢ", ylim=(0, 9))
+    ax.set_xticks([0, 1, 2])
+    return fig
+
+
+def answers() -> Figure:
+    """How much a weight answers to its own score: a (1 - a)."""
+    fig, ax = plt.subplots(figsize=(4.3, 3.0))
+    a = torch.linspace(0, 1, 101)
+    ax.plot(a, a * (1 - a), color=BLUE)
+    ax.plot([0.5], [0.25], "o", color=BLUE)
+    ax.annotate("1/4, the most", (0.5, 0.25), (0, 8), textcoords="offset points", ha="center",
+                fontsize=12)  # fmt: skip
+    for end, place, side, text in ((0, 0.07, "left", "left out"), (1, 0.93, "right", "decided")):
+        ax.plot([end], [0], "o", color=RED, clip_on=False)
+        ax.text(place, 0.012, text, ha=side, fontsize=12)
+    ax.set(xlabel="weight a", ylabel="a (1 − a)", ylim=(0, 0.3), xlim=(0, 1))
+    ax.set_yticks([0, 0.1, 0.2])
+    return fig
+
+
+def spread(samples: int = 20000, seed: int = 0) -> Figure:
+    """Histograms of raw and scaled scores for three widths."""
+    generator = torch.Generator().manual_seed(seed)
+    fig, axes = plt.subplots(3, 1, figsize=(4.3, 4.8), sharex=True, sharey=True)
+    bins = [i / 2 for i in range(-80, 81)]
+    for ax, d_k in zip(axes, (4, 64, 256), strict=True):
+        q, k = (torch.randn(samples, d_k, generator=generator) for _ in range(2))
+        s = (q * k).sum(-1)
+        ax.hist(s.numpy(), bins, density=True, histtype="stepfilled", color=RED + "66",
+                edgecolor=RED, label="q · k")  # fmt: skip
+        ax.hist((s / math.sqrt(d_k)).numpy(), bins, density=True, histtype="step", color=GREEN,
+                lw=2, label="÷ √dₖ")  # fmt: skip
+        ax.text(38, 0.3, f"dₖ = {d_k}", ha="right", va="center", fontsize=12)
+        ax.set_yticks([])
+        ax.spines["left"].set_visible(False)
+    axes[0].legend(fontsize=11, loc="upper left")
+    axes[-1].set(xlabel="score", xlim=(-40, 40))
+    fig.tight_layout(h_pad=0.5)
+    return fig
+
+
+def decided(found: dict[tuple[int, str], float]) -> Figure:
+    """The share of queries that are decided before training, in per cent, raw and scaled."""
+    lengths = sorted({n for n, _ in found})
+    fig, ax = plt.subplots(figsize=(4.3, 2.7))
+    for shift, (name, colour, hatch) in zip(
+        (-0.2, 0.2), (("raw", RED, ""), ("scaled", GREEN, "//")), strict=True
+    ):
+        bars = ax.bar([i + shift for i in range(len(lengths))], [found[n, name] for n in lengths],
+                      width=0.36, facecolor=colour + "66", edgecolor=colour, hatch=hatch,
+                      label=f"{name} scores")  # fmt: skip
+        ax.bar_label(bars, fmt="%.0f %%", fontsize=11, padding=2)
+    ax.set_xticks(range(len(lengths)), [f"{n} keys" for n in lengths])
+    ax.set(ylabel="decided queries, %", ylim=(0, 100))
+    ax.legend(fontsize=11)
+    return fig
+
+
+def makers() -> Figure:
+    """Three ways from the scores 2, 1, 0 to weights."""
+    scores = torch.tensor([2.0, 1.0, 0.0])
+    ways = {"softmax": softmax(scores), "sparsemax": torch.tensor([1.0, 0.0, 0.0]),
+            "sigmoid": torch.sigmoid(scores)}  # fmt: skip
+    fig, axes = plt.subplots(1, 3, figsize=(4.3, 2.5), sharey=True)
+    for ax, (name, weights), colour in zip(axes, ways.items(), (BLUE, ORANGE, GREEN), strict=True):
+        bars = ax.bar(range(3), weights.tolist(), color=colour + "66", edgecolor=colour)
+        ax.bar_label(bars, fmt="%.2f", fontsize=11, padding=2)
+        ax.set_xticks(range(3), ["2", "1", "0"])
+        ax.set_title(name)
+        ax.set(ylim=(0, 1.15))
+        ax.set_yticks([])
+        ax.spines["left"].set_visible(False)
+    axes[1].set_xlabel("score")
+    fig.tight_layout(w_pad=0.3)
     return fig
 
 
@@ -70,13 +287,14 @@ def spread_and_gradient(samples: int = 2000, keys: int = 3, seed: int = 0) -> Fi
     """How the scores spread, and how the softmax loses its gradient, as d_k grows."""
     widths = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
     generator = torch.Generator().manual_seed(seed)
-    spread, shifted, gradient, scaled = [], [], [], []
+    spread, shifted, felt, gradient, scaled = [], [], [], [], []
     for d_k in widths:
         q = torch.randn(samples, 1, d_k, generator=generator)
         k = torch.randn(samples, keys, d_k, generator=generator)
         s = (q * k).sum(-1)  # (samples, keys)
         spread.append(s.std().item())
         shifted.append(((q + 1) * (k + 1)).sum(-1)[:, 0].std().item())
+        felt.append(((q + 1) * k).sum(-1)[:, 0].std().item())
         for scores, row in ((s, gradient), (s / math.sqrt(d_k), scaled)):
             row.append(softmax_jacobian(softmax(scores)).abs().amax((1, 2)).median().item())
     fig, (top, bottom) = plt.subplots(2, 1, figsize=(4.2, 6.2), sharex=True)
@@ -85,8 +303,11 @@ def spread_and_gradient(samples: int = 2000, keys: int = 3, seed: int = 0) -> Fi
     top.plot(widths, shifted, "s", color=ORANGE, label="measured, mean 1")
     top.plot(widths, [math.sqrt(3 * d) for d in widths], "--", color=ORANGE,
              label="√(3 dₖ)")  # fmt: skip
-    top.set(xscale="log", yscale="log", ylabel="standard deviation of a score")
-    top.legend(fontsize=10)
+    top.plot(widths, felt, "^", color=GREEN, label="of it, felt")
+    top.plot(widths, [math.sqrt(2 * d) for d in widths], "-.", color=GREEN,
+             label="√(2 dₖ)")  # fmt: skip
+    top.set(xscale="log", yscale="log", ylabel="standard deviation of a score", ylim=(0.7, 1500))
+    top.legend(fontsize=10, loc="upper left", ncols=2)
     bottom.plot(widths, gradient, "-o", color=RED, label="raw scores")
     bottom.plot(widths, scaled, "--s", color=GREEN, label="divided by √dₖ")
     bottom.set(xlabel="$d_k$", ylabel="largest Jacobian entry (median)", ylim=(0, 0.26))

@@ -1,0 +1,128 @@
+"""The book's questions and terms as data, for the decks and quizzes that scripts/ make of them.
+
+The notebook builder calls this, because it has every chapter's resolved doctree; what it writes,
+questions.json, stands beside the notebooks and is not published. Each part of a question is plain
+HTML, well-formed as XML, with formulas in \\( \\) and the book's own pictures at `media:PATH`.
+"""
+
+import html
+import re
+from typing import Any
+
+from docutils import nodes
+from markdown_it import MarkdownIt
+from mdit_py_plugins.dollarmath import dollarmath_plugin
+from notebook_markdown import Markdown
+from question_pages import glossary_items
+from questions import question, question_part
+
+
+def _math(left: str, right: str):
+    def rule(self, tokens, index, options, env):
+        return html.escape(f"{left}{tokens[index].content.strip()}{right}", quote=False)
+
+    return rule
+
+
+def _reader() -> MarkdownIt:
+    reader = MarkdownIt("commonmark", {"html": True, "xhtmlOut": True}).enable("table")
+    reader.use(dollarmath_plugin, double_inline=True)
+    for kind, left, right in [
+        ("math_inline", r"\(", r"\)"),
+        ("math_inline_double", r"\[", r"\]"),
+        ("math_block", r"\[", r"\]"),
+    ]:
+        reader.add_render_rule(kind, _math(left, right))
+    return reader
+
+
+READER = _reader()
+
+
+def as_html(markdown: str) -> str:
+    """Markdown as the notebooks have it, in HTML.
+
+    >>> as_html("An *$x < y$*.")
+    '<p>An <em>\\\\(x &lt; y\\\\)</em>.</p>'
+    """
+    return re.sub(r"<br\s*>", "<br />", READER.render(markdown)).strip()
+
+
+class Exporter:
+    """Writes the nodes of one page as HTML; links lead to the site, or nowhere."""
+
+    def __init__(self, builder: Any, docname: str) -> None:
+        self.builder, self.docname = builder, docname
+        self.write = Markdown(self.link, self.number, set())
+
+    def number(self, kind: str, ids: list[str]) -> str:
+        known = self.builder.env.toc_fignumbers.get(self.docname, {}).get(kind, {})
+        return next((".".join(map(str, known[i])) for i in ids if i in known), "")
+
+    def link(self, node: nodes.Element) -> str:
+        if isinstance(node, nodes.image):
+            uri = node["uri"]
+            return uri if re.match("https?:", uri) else f"media:{uri.lstrip('/')}"
+        uri, site = node.get("refuri", ""), self.builder.config.attention_site
+        if node.get("refid") or uri.startswith(("doc:", "#")):
+            page, _, anchor = uri.removeprefix("doc:").partition("#")
+            anchor = node.get("refid") or anchor
+            hash_ = f"#{anchor}" if anchor else ""
+            return f"{site}/{page or self.docname}.html{hash_}" if site else ""
+        return uri
+
+    def blocks(self, children: list[nodes.Node]) -> str:
+        return as_html(self.write.blocks(list(children)))
+
+    def question(self, node: question) -> dict[str, Any]:
+        title, *parts = node.children
+        made = node["asked"] | {
+            "kind": node["kind"],
+            "title": as_html(self.write.inline(title)).removeprefix("<p>").removesuffix("</p>"),
+        }
+        for part in parts:
+            if part["part"] == "options":
+                made["options"] = [self.blocks(item.children) for item in part[0].children]
+                continue
+            hints = [c for c in part.children if isinstance(c, question_part)]
+            name = {"text": "text", "answer": "told"}[part["part"]]
+            made[name] = self.blocks([c for c in part.children if c not in hints])
+            if hints:
+                made["hints"] = [
+                    {"wrong": hint["wrong"], "told": self.blocks(hint.children[1:])}
+                    for hint in hints
+                ]
+        return made
+
+
+def export(builder: Any, doctrees: dict[str, nodes.document]) -> dict[str, Any]:
+    """All questions by chapter, in the book's order, and all terms of its glossary."""
+    env, chapters, terms = builder.env, [], []
+    asking = set(env.question_names.values())
+    for docname in dict.fromkeys([*env.toctree_includes.get(env.config.root_doc, []), *asking]):
+        if docname in asking:
+            page = Exporter(builder, docname)
+            tree = doctrees.get(docname) or env.get_and_resolve_doctree(docname, builder)
+            number = ".".join(map(str, env.toc_secnumbers.get(docname, {}).get("") or ()))
+            chapters.append(
+                {
+                    "name": docname.rsplit("/", 1)[-1],
+                    "page": docname,
+                    "title": f"{number} {env.titles[docname].astext()}".strip(),
+                    "questions": [page.question(node) for node in tree.findall(question)],
+                }
+            )
+        if docname in env.question_terms:
+            page = Exporter(builder, docname)
+            for term, told in glossary_items(env.get_and_resolve_doctree(docname, builder)):
+                said = as_html(page.write.inline(term)).removeprefix("<p>").removesuffix("</p>")
+                terms.append(
+                    {
+                        "name": term["ids"][0],
+                        "page": docname,
+                        "term": said,
+                        "told": page.blocks(told.children),
+                    }
+                )
+    about = {"book": builder.config.html_title, "site": builder.config.attention_site}
+    return about | {"chapters": chapters, "terms": terms}

@@ -1,0 +1,103 @@
+"""What a chapter of the second edition promises its reader: length, figures, little printing."""
+
+import re
+
+import pytest
+from pages import BOOK
+
+CHAPTERS = ["scaling"]  # each chapter of the second edition
+WORDS, FIGURES, PRINTS, WIDTH = 4500, 10, 6, 72
+HIDDEN = ("hide-input", "hide-cell", "remove-input", "remove-cell", "setup")
+FORBIDDEN = [
+    "in circulation", "some tutorials", "many pages", "one reads that", "one sometimes reads",
+    "simply", "let's dive", "dive in", "of course", "obviously", "it is easy to see", "needless",
+    "trivial", "asks no other address", "just as easily", "as everyone knows", "crucial", "delve",
+    "powerful", "seamless",
+]  # fmt: skip
+CELL = re.compile(r"^(`{3,})\{code-cell\}[^\n]*\n(.*?)^\1$", re.S | re.M)
+DIRECTIVE = re.compile(r"^(`{3,}|:{3,})\{([\w-]+)\}", re.M)
+
+
+def source(name):
+    return (BOOK / f"{name}.md").read_text("utf-8")
+
+
+def without_exercises(text):
+    """The chapter without its exercises and their solutions, which have a heading of their own."""
+    start = re.search(r"^## Exercises", text, re.M).start()
+    end = re.search(r"^## ", text[start + 5 :], re.M)
+    return text[:start] + (text[start + 5 + end.start() :] if end else "")
+
+
+def prose(text):
+    """The words that a reader reads: no front matter, code, options, alternative text, markup."""
+    text = re.sub(r"\A---\n.*?^---\n", "", text, flags=re.S | re.M)
+    text = CELL.sub("", text)
+    text = re.sub(r"^(`{3,})\{(math|literalinclude|explorer)\}.*?^\1$", "", text, flags=re.S | re.M)
+    text = re.sub(r"\$\$.*?\$\$", "", text, flags=re.S)
+    text = re.sub(r"^:[\w-]+:.*$|^\(.*\)=$|^[`:]{3,}.*$|^%.*$", "", text, flags=re.M)
+    text = re.sub(r"\$[^$]*\$", "x", text)  # a formula in a line is read as one word
+    return re.sub(r"\{[\w:-]+\}`([^`<]*)(<[^`]*>)?`", r"\1", text)
+
+
+def cells(text):
+    """(code, hidden) of every code cell outside the exercises."""
+    for match in CELL.finditer(without_exercises(text)):
+        body = match[2]
+        yield body, any(tag in body.split("\n\n")[0] for tag in HIDDEN)
+
+
+def code(body):
+    """The lines of a cell without its options."""
+    body = re.sub(r"\A---\n.*?^---\n", "", body, flags=re.S | re.M)
+    return [line for line in body.splitlines() if not re.match(r":[\w-]+:", line)]
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_a_chapter_is_short_enough(name):
+    count = len(re.findall(r"[\w'-]+", prose(without_exercises(source(name)))))
+    assert count <= WORDS, f"{name} has {count} words of prose, exercises apart"
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_a_chapter_shows_more_than_it_prints(name):
+    text = source(name)
+    figures = len(re.findall(r"^ +name: fig-", text, re.M))
+    assert figures >= FIGURES, f"{name} has {figures} figures"
+    prints = sum(
+        line.count("print(") for body, hidden in cells(text) if not hidden for line in code(body)
+    )
+    assert prints <= PRINTS, f"{name} has {prints} calls of print in cells that a reader sees"
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_no_visible_line_of_code_runs_off_a_phone(name):
+    long = [
+        line for body, hidden in cells(source(name)) if not hidden for line in code(body)
+        if len(line) > WIDTH
+    ]  # fmt: skip
+    assert not long, "\n".join(long)
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_no_phrase_that_the_book_does_without(name):
+    text = re.sub(r"\s+", " ", prose(source(name))).lower()
+    found = [phrase for phrase in FORBIDDEN if re.search(rf"\b{re.escape(phrase)}\b", text)]
+    assert not found, f"{name}: {found}"
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_guesses_and_questions_have_their_form(name):
+    text = source(name)
+    kinds = [match[2] for match in DIRECTIVE.finditer(text)]
+    assert kinds.count("guess") >= 2 and kinds.count("check") >= 6, name
+    assert "class: guess" not in text
+
+
+def test_the_reader_of_chapters_counts_what_it_should():
+    text = "---\na: b\n---\n# One two\n\n```{code-cell} python\n:tags: [hide-input]\n\nprint(1)\n"
+    text += "```\n\n```{code-cell} python\nprint(2)\n```\n\nThree $x = 1$ {ref}`four <a>`.\n\n"
+    text += "## Exercises\n\nMany words here.\n\n## Summary\n\nFive.\n"
+    assert len(re.findall(r"[\w'-]+", prose(without_exercises(text)))) == 7
+    seen = [(code(body), hidden) for body, hidden in cells(text)]
+    assert seen == [(["", "print(1)"], True), (["print(2)"], False)]
