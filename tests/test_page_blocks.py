@@ -108,7 +108,7 @@ def test_cross_entropy_by_hand():
         f"The softmax is [{minus(p)}]. If *red* comes, the loss is {loss:.3f}; if *grey* comes, "
         f"it is {-p[2].log():.3f}."
     )
-    says(f"here [{minus(z.grad)}]:")
+    says(f"here [{minus(z.grad)}]. A step")
     each = -p.log()
     says(
         f"are {each[0]:.3f}, {each[1]:.3f} and {each[2]:.3f}, with the mean {each.mean():.3f}. So "
@@ -323,8 +323,8 @@ def test_the_table_from_mini_to_modern(ran):
 
 
 def test_costs_and_scaling():
-    says(f"that is ${6 * 405e9 * 15.6e12 / 1e25:.1f} \\cdot 10^{{25}}$")
-    assert 300 / 175 < 2
+    says(f"it is ${6 * 405e9 * 15.6e12 / 1e25:.1f} \\cdot 10^{{25}}$")
+    assert 300 / 175 < 2 and round(15e12 / 8.03e9, -2) == 1900  # "almost 1,900"
     says(f"{384 // 16} · {384 // 16} + 1 = {(384 // 16) ** 2 + 1} tokens instead of "
          f"{(224 // 16) ** 2 + 1}.")  # fmt: skip
     says(f"577² / 197² = {577**2 / 197**2:.2f} times")

@@ -95,28 +95,26 @@ function render({ model, el }) {
       ...boxes.map((box) => box.node)),
     make("div", { class: "switches" }, gated.node, tied.node), numbers.node, refusal, tables);
 
-  let rows = [];
-  const built = new Map(); // the tables of an architecture, kept for the next time
+  let [built, rows] = ["", []];
   const cell = (role, ...children) => make("span", { role }, ...children);
   const line = (kindOf, cells) => make("div", { class: `tour-row ${kindOf}`, role: "row" }, ...cells);
   function build(parts) {
-    const lines = [];
-    const nodes = parts.map(([name, , list], p) => {
+    rows = [];
+    tables.replaceChildren(...parts.map(([name, times, list], p) => {
       const title = make("summary", { "data-lm-suppress-shortcuts": "true" });
-      const inner = [line("heads", ["step", "shape", "parameters", "multiply-adds"]
+      const nodes = [line("heads", ["step", "shape", "parameters", "multiply-adds"]
         .map((text) => make("span", { role: "columnheader", text })))];
-      lines.push({ title, lines: list.map(([step]) => {
+      rows.push({ title, lines: list.map(([step]) => {
         const [shape, a, b] = [cell("cell"), make("span"), make("span")];
         shape.className = "shape";
         const bars = [bar(0), bar(1)];
-        inner.push(line("", [make("span", { role: "rowheader", text: step }), shape,
+        nodes.push(line("", [make("span", { role: "rowheader", text: step }), shape,
           cell("cell", a, bars[0].node), cell("cell", b, bars[1].node)]));
         return { shape, a, b, bars };
       }) });
       return make("details", { open: p === parts.length - 2 }, title,
-        make("div", { role: "table", "aria-label": name }, ...inner));
-    });
-    return { lines, nodes };
+        make("div", { role: "table", "aria-label": name }, ...nodes));
+    }));
   }
   function draw() {
     const state = Object.fromEntries(KEYS.map((key) => [key, ex.get(key)]));
@@ -139,10 +137,9 @@ function render({ model, el }) {
     }
     const { parts, parameters, operations, cache } = tour(state);
     const shape = JSON.stringify(parts.map((part) => part[2].map((row) => row[0])));
-    if (!built.has(shape)) built.set(shape, build(parts));
-    if (rows !== built.get(shape).lines) {
-      tables.replaceChildren(...built.get(shape).nodes);
-      rows = built.get(shape).lines;
+    if (shape !== built) {
+      built = shape;
+      build(parts);
     }
     const top = [2, 3].map((column) => Math.max(1, ...parts.flatMap((part) =>
       part[2].map((row) => part[1] * row[column]))));
