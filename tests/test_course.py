@@ -162,12 +162,19 @@ def solution_lines(source: str) -> set[str]:
     return {line.strip() for line in inside.splitlines() if len(line.strip()) > 8}
 
 
+def given_lines(name):
+    """The lines of code that a student is shown: the chapter's, and those in its exercises."""
+    shown = [*BOOK["chapters"][name]["code"]]
+    shown += [e["prose"] for e in BOOK["chapters"][name]["exercises"]]
+    return {line.strip() for text in shown for line in text.splitlines()}
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_students_notebook_holds_no_solution(whole, name):
     path = whole / "student" / f"{name}.ipynb"
     text, made = path.read_text("utf-8"), cells(path)
     lines = {line.strip() for cell in made for line in cell.source.splitlines()}
-    given = {line.strip() for s in BOOK["chapters"][name]["code"] for line in s.splitlines()}
+    given = given_lines(name)
     for e in BOOK["chapters"][name]["exercises"]:
         if "answer" in e:
             assert not (solution_lines(e["answer"]) - given) & lines, e["id"]
@@ -318,7 +325,7 @@ def test_nbgrader_takes_a_chapter_from_master_to_marks(tmp_path):
     release = into / "release" / name / f"{name}.ipynb"
     assert [p.name for p in release.parent.iterdir()] == [release.name]
     text = "\n".join(cell.source for cell in cells(release))
-    given = {line.strip() for s in BOOK["chapters"][name]["code"] for line in s.splitlines()}
+    given = given_lines(name)
     for e in exercises:
         if "answer" in e:
             leaked = [s for s in solution_lines(e["answer"]) - given if s in text]

@@ -313,7 +313,9 @@ def keys(shown) -> list[str]:
     return shown.evaluate("Object.keys(localStorage).filter(k => k.startsWith('attention'))")
 
 
-def kept(shown):
+def kept(shown, has="attention"):
+    """The state, once it has this: a browser's windows see each other's a moment later."""
+    shown.wait_for_function("has => localStorage.getItem('attention-book')?.includes(has)", arg=has)
     return json.loads(shown.evaluate("localStorage.getItem('attention-book')"))
 
 
@@ -490,6 +492,7 @@ def test_a_damaged_or_foreign_state_is_refused_with_a_sentence_and_kept_aside(
     assert refused.startswith("bad.json was not read, and nothing was changed. " + says)
     assert keys(page) == []
     page.evaluate("text => localStorage.setItem('attention-book', text)", text)
+    page.close()
     again = review(reader)
     assert says in again.locator(".review-said").inner_text()
     (aside,) = keys(again)
@@ -508,7 +511,7 @@ def test_two_windows_do_not_overwrite_each_other(reader):
     answer(one)
     answer(two, "4", "check-far")
     answer(one, "7")  # the second answer of a visit does not count
-    assert {n: len(c["log"]) for n, c in kept(one)["cards"].items()} == {
+    assert {n: len(c["log"]) for n, c in kept(one, "check-far")["cards"].items()} == {
         "check-output": 1, "check-far": 1
     }  # fmt: skip
     # a window that wrote in the same instant, from what it had read before
@@ -516,8 +519,9 @@ def test_two_windows_do_not_overwrite_each_other(reader):
     del before["cards"]["check-output"]
     two.evaluate("text => localStorage.setItem('attention-book', text)", json.dumps(before))
     one.wait_for_function("localStorage.getItem('attention-book').includes('check-output')")
-    assert set(kept(two)["cards"]) == {"check-output", "check-far"}
+    assert set(kept(two, "check-output")["cards"]) == {"check-output", "check-far"}
     two.evaluate("attentionMemory.erase()")
+    one.wait_for_function("localStorage.getItem('attention-book') === null")
     one.wait_for_timeout(200)
     assert keys(one) == [], "what one window erases, no other brings back"
 
