@@ -5,7 +5,7 @@ import re
 import pytest
 from pages import BOOK
 
-CHAPTERS = ["scaling", "positions", "masking"]  # each chapter of the second edition
+CHAPTERS = ["scaling", "positions", "masking", "blocks"]  # each chapter of the second edition
 WORDS, FIGURES, PRINTS, WIDTH = 4500, 10, 6, 72
 HIDDEN = ("hide-input", "hide-cell", "remove-input", "remove-cell", "setup")
 FORBIDDEN = [

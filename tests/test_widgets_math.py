@@ -672,6 +672,11 @@ def test_block_tour_reproduces_published_counts():
     layers = 6 * sum(p.numel() for layer in pair for p in layer.parameters())
     base = widgets.BlockTour(preset="2017 base")
     assert base.parameters == layers + 37000 * 512 == 63_082_496
+    # Mistral's window: no score beyond it, and no key that is older
+    near, far = (widgets.BlockTour(preset="Mistral 7B", n=n) for n in (4096, 65_536))
+    assert near.cache_bytes == far.cache_bytes == 32 * 2 * 8 * 128 * 4096 * 2
+    scores = [row for row in far.parts[1][2] if row[0].startswith("scores")]
+    assert scores == [("scores, weights", (32, 65_536, 4096), 0, 65_536 * 4096 * 4096)]
     assert abs(base.parameters / 65e6 - 1) < 0.03
 
 
@@ -691,7 +696,7 @@ def test_block_tour_counts_alike():
             "kind": draw.choice(["encoder-decoder", "decoder", "encoder"]),
             "gated": draw.random() < 0.5, "norm": draw.choice(["layer", "rms"]),
             "tied": draw.random() < 0.5, "positions": draw.choice([0, 512]),
-            "extra": draw.choice([0, 7]),
+            "extra": draw.choice([0, 7]), "window": draw.choice([0, 3000]),
         })  # fmt: skip
     for state, got in zip(states, javascript([["tour", s] for s in states], source), strict=True):
         w = widgets.BlockTour(**state)
