@@ -333,6 +333,7 @@ def cells(page: str, *marks: str) -> tuple[dict, list[str]]:
     found = [c for c in re.findall(r"^```\{code-cell\} python\n(.*?)^```$", text, re.S | re.M)
              if any(mark in c for mark in marks)]  # fmt: skip
     assert len(found) == len(marks), f"book/{page}.md must hold each of {marks} once"
+    found = [re.sub(r"\A(:[\w-]+:.*\n)+", "", c) for c in found]  # a folded cell's tags
     names = {name: getattr(attention, name) for name in attention.__all__}
     names |= {"torch": torch, "F": torch.nn.functional}
     return names, found
@@ -476,7 +477,7 @@ def standalone(name: str) -> str:
     """A page with the explorer alone, in its opening state, as the book loads it."""
     cls = {"heads": widgets.Heads, "generation": widgets.Generation}[name]
     state = {k: v for k, v in cls().get_state().items() if k[0] != "_" and k != "layout"}
-    scripts = [_base.static_module(s) for s in ("shared", f"{name}_weights", name)]
+    scripts = [_base.static_module(s) for s in (*_base.SHARED, f"{name}_weights", name)]
     scripts.append((ROOT / "book/_ext/host.js").read_text("utf-8"))
     css = (Path(_base.__file__).parent / "explorer.css").read_text("utf-8")
     return (

@@ -14,7 +14,6 @@ from attention.plots import BLUE, GREEN, ORANGE, PURPLE, arrow, canvas
 
 LAYERS = [BLUE, ORANGE, PURPLE, GREEN]  # plain recurrence, two LSTMs, attention
 DASHES = ["-", "--", "-.", (0, (1, 1))]
-HATCHES = ["", "//", "..", "xx"]
 
 
 def chain(factor: float) -> Figure:
@@ -70,7 +69,7 @@ def first_word(right: Mapping[str, Sequence[float]], lengths: Sequence[int]) -> 
     for i, (name, shares) in enumerate(right.items()):
         at = [j + (i - (len(right) - 1) / 2) * wide for j in range(len(lengths))]
         ax.bar(at, [100 * share for share in shares], wide * 0.9, label=name,
-               facecolor=LAYERS[i] + "80", edgecolor=LAYERS[i], hatch=HATCHES[i])  # fmt: skip
+               facecolor=LAYERS[i] + "80", edgecolor=LAYERS[i])  # fmt: skip
     ax.axhline(25, color="k", linewidth=0.8, linestyle=":")
     ax.set_xticks(range(len(lengths)), [f"{n} words" for n in lengths])
     ax.set(ylim=(0, 100), ylabel="right answers, %")
