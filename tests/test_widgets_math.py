@@ -548,6 +548,37 @@ def test_masks_refuse_in_sentences():
         widgets.Masks(labels=["a", "b"], scores=[[1, 2]])
 
 
+def test_two_arrows_turn_alike_in_page_and_package():
+    draw = random.Random(12)
+    cases = [
+        (draw.randint(0, 40), draw.randint(0, 40), draw.uniform(0.01, 3), draw.uniform(-180, 180))
+        for _ in range(500)
+    ] + [(0, 0, 0.01, 0.0), (40, 0, 3.0, 180.0), (0, 40, 3.0, -180.0)]
+    got = javascript([["turned", *case] for case in cases], inside("rotary_arrows", "turned"))
+    for (i, j, omega, content), (q, k, score) in zip(cases, got, strict=True):
+        w = widgets.RotaryArrows(i=i, j=j, omega=omega, content=content)
+        same(w.query, [math.cos(q), math.sin(q)])
+        same(w.key, [math.cos(k), math.sin(k)])
+        same([w.score, w.scores[i - j + 40].item()], [score, score])
+        w.close()
+
+
+def test_two_arrows_say_what_the_chapter_says():
+    w = widgets.RotaryArrows()
+    assert w.score == pytest.approx(math.cos(3))
+    w.i, w.j = 8, 5
+    assert w.score == pytest.approx(math.cos(3))
+    assert widgets.RotaryArrows(omega=0.5, content=-86).scores.argmax() - 40 == 3
+    right = widgets.RotaryArrows(i=5, j=5, omega=0.5, content=90)
+    assert "score is 0, and" in right.caption
+    with refused("i must be a whole number from 0 to 40; got 41"):
+        widgets.RotaryArrows(i=41)
+    with refused("omega must be a number from 0.01 to 3; got nan"):
+        widgets.RotaryArrows(omega=math.nan)
+    with refused("content must be a number from -180 to 180; got 200"):
+        widgets.RotaryArrows(content=200)
+
+
 def test_sinusoids_compute_with_the_package():
     w = widgets.Sinusoids(d_model=8, position=5, delta=3)
     pe = attention.sinusoidal_encoding(64, 8)
@@ -641,6 +672,11 @@ def test_block_tour_reproduces_published_counts():
     layers = 6 * sum(p.numel() for layer in pair for p in layer.parameters())
     base = widgets.BlockTour(preset="2017 base")
     assert base.parameters == layers + 37000 * 512 == 63_082_496
+    # Mistral's window: no score beyond it, and no key that is older
+    near, far = (widgets.BlockTour(preset="Mistral 7B", n=n) for n in (4096, 65_536))
+    assert near.cache_bytes == far.cache_bytes == 32 * 2 * 8 * 128 * 4096 * 2
+    scores = [row for row in far.parts[1][2] if row[0].startswith("scores")]
+    assert scores == [("scores, weights", (32, 65_536, 4096), 0, 65_536 * 4096 * 4096)]
     assert abs(base.parameters / 65e6 - 1) < 0.03
 
 
@@ -660,7 +696,7 @@ def test_block_tour_counts_alike():
             "kind": draw.choice(["encoder-decoder", "decoder", "encoder"]),
             "gated": draw.random() < 0.5, "norm": draw.choice(["layer", "rms"]),
             "tied": draw.random() < 0.5, "positions": draw.choice([0, 512]),
-            "extra": draw.choice([0, 7]),
+            "extra": draw.choice([0, 7]), "window": draw.choice([0, 3000]),
         })  # fmt: skip
     for state, got in zip(states, javascript([["tour", s] for s in states], source), strict=True):
         w = widgets.BlockTour(**state)
