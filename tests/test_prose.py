@@ -5,7 +5,7 @@ import re
 import pytest
 from pages import BOOK
 
-CHAPTERS = ["motivation", "scaling", "positions", "masking", "blocks"]  # the second edition
+CHAPTERS = ["motivation", "qkv", "scaling", "multi-head", "positions", "masking", "blocks"]
 WORDS, FIGURES, PRINTS, WIDTH = 4500, 10, 6, 72
 HIDDEN = ("hide-input", "hide-cell", "remove-input", "remove-cell", "setup")
 FORBIDDEN = [
