@@ -17,7 +17,9 @@ from attention import (
     LearnedPositions,
     ModelConfig,
     T5Bias,
+    Vocabulary,
     attention,
+    batches,
     causal_mask,
     fused_attention,
     next_token_loss,
@@ -178,6 +180,27 @@ def test_attention_takes_an_empty_batch_and_refuses_values_of_other_leading_dime
     x = torch.zeros(2, 3, 4)
     with pytest.raises(ValueError, match="q, k and v must agree in their leading dimensions"):
         door(x, x, torch.zeros(2, 5, 3, 4))
+
+
+def test_decoding_takes_the_first_token_and_the_last_and_no_other():
+    words = Vocabulary(["a", "b"])
+    last = len(words) - 1
+    assert words.decode([0, last]) == "b"
+    for wrong in (-1, last + 1):
+        with pytest.raises(ValueError, match=f"ids must be from 0 to {last}; got {wrong}"):
+            words.decode([wrong])
+
+
+def test_batches_share_a_size_and_are_dealt_from_seed_0_unless_told_otherwise():
+    x = torch.arange(100)
+    plain, zero, one = (
+        next(batches(x, batch_size=50, **s))[0] for s in ({}, {"seed": 0}, {"seed": 1})
+    )
+    assert torch.equal(plain, zero) and not torch.equal(plain, one)
+    with pytest.raises(
+        ValueError, match=r"must share a size of batch_size or more; got \[100, 99\]"
+    ):
+        batches(x, x[1:], batch_size=2)
 
 
 def test_every_mutant_that_is_excused_is_still_in_the_source():

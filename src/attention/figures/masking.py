@@ -74,11 +74,12 @@ def _cells(ax: Axes, x: float, y: float, values: Tensor, fmt: str, weights: bool
     for i, row in enumerate(values.tolist()):
         for j, value in enumerate(row):
             gone = value == float("-inf")
-            face = SEQUENTIAL(value) if weights else ORANGE + "40" if gone else "none"
+            shade = SEQUENTIAL(value if weights else 0.0)
+            face = shade if weights else ORANGE + "40" if gone else "none"
             corner = (x + 0.42 * j, y - 0.36 * (i + 1))
             ax.add_patch(Rectangle(corner, 0.42, 0.36, facecolor=face, edgecolor=GREY, lw=0.7))
             text = "−∞" if gone else format(value, fmt)
-            colour = _ink(face[3]) if weights else "k"
+            colour = _ink(shade[3]) if weights else "k"
             ax.text(corner[0] + 0.21, corner[1] + 0.18, text, ha="center", va="center",
                     fontsize=11, color=colour)  # fmt: skip
 

@@ -130,7 +130,7 @@ def reach(ways: Mapping[str, Sequence[tuple[int, int]]], start: int, goal: int) 
     def at(position: float) -> float:
         return 0.1 + unit * (position + 5)
 
-    for (name, spans), colour in zip(reversed(ways.items()), (GREEN, ORANGE, BLUE), strict=True):
+    for (name, spans), colour in zip([*ways.items()][::-1], (GREEN, ORANGE, BLUE), strict=True):
         bottom = y
         for first, last in spans:
             first, last = max(first, -5), min(last, 30)

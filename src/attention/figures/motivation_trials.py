@@ -27,8 +27,8 @@ def lstm(width: int, hidden: int | None = None, *, gate: float | None = None) ->
     layer = nn.LSTM(width, hidden, batch_first=True)
     if gate is not None:
         with torch.no_grad():
-            layer.bias_ih_l0[hidden : 2 * hidden] = gate
-            layer.bias_hh_l0[hidden : 2 * hidden] = 0.0
+            for name, value in (("bias_ih_l0", gate), ("bias_hh_l0", 0.0)):
+                layer.get_parameter(name)[hidden : 2 * hidden] = value
     return layer
 
 
@@ -50,8 +50,8 @@ def effect(layer: nn.Module, n: int = 50, width: int = 64, tries: int = 20) -> T
     x = torch.randn(tries, n, width, requires_grad=True)
     out = layer(x)[0][:, -1]
     direction = F.normalize(torch.randn_like(out), dim=-1)
-    (out * direction).sum().backward()
-    return x.grad.square().sum(-1).mean(0).sqrt()
+    (slope,) = torch.autograd.grad((out * direction).sum(), x)  # (tries, n, width)
+    return slope.square().sum(-1).mean(0).sqrt()
 
 
 def _train(layer: nn.Module, draw: Callable, hidden: int, answers: int, steps: int) -> float:
@@ -123,11 +123,13 @@ def milliseconds(lengths: tuple[int, ...], width: int = 64) -> dict[str, list[fl
         for n in lengths:
             x = torch.randn(1, n, width, device=here)
             for name, run in runs.items():
-                run(x), wait()
+                run(x)
+                wait()
                 times = []
                 for _ in range(5):
                     start = time.perf_counter()
-                    run(x), wait()
+                    run(x)
+                    wait()
                     times.append(time.perf_counter() - start)
                 took[name].append(1000 * sorted(times)[2])
     return took

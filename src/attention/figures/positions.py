@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Arc
+from matplotlib.patches import Arc, Rectangle
 from torch import Tensor
 
 from ..plots import (
@@ -47,7 +47,7 @@ def as_a_set(outs: Mapping[str, tuple[Tensor, Tensor]], words: Sequence[str]) ->
     for line, (title, pair) in zip(axes, outs.items(), strict=True):
         for ax, x, names in zip(line, pair, (words, swapped), strict=True):
             vectors(x, names, [""] * x.shape[1], ax=ax, reach=3)
-            last = plt.Rectangle((0, 2), x.shape[1], 1, fill=False, ec="k", lw=2, clip_on=False)
+            last = Rectangle((0, 2), x.shape[1], 1, fill=False, ec="k", lw=2, clip_on=False)
             ax.add_patch(last)
         line[0].set_title(title, fontsize=12, loc="left")
     return fig
@@ -190,7 +190,7 @@ def bucket_tables(n: int = 10) -> Figure:
     ax.set_aspect("auto")
     for i in range(n):
         for j in range(i + 1):
-            ax.text(j + 0.5, i + 0.5, int(found[i, j]), ha="center", va="center", fontsize=12)
+            ax.text(j + 0.5, i + 0.5, f"{found[i, j]:.0f}", ha="center", va="center", fontsize=12)
     return fig
 
 
