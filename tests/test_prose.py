@@ -1,4 +1,4 @@
-"""What a chapter of the second edition promises its reader: length, figures, little printing."""
+"""What a chapter promises its reader: length, figures, little printing, terms in the glossary."""
 
 import ast
 import re
@@ -16,6 +16,7 @@ FORBIDDEN = [
     "powerful", "seamless",
 ]  # fmt: skip
 CELL = re.compile(r"^(`{3,})\{code-cell\}[^\n]*\n(.*?)^\1$", re.S | re.M)
+BOLD = re.compile(r"\*\*([^*\n]+)\*\*")
 DIRECTIVE = re.compile(r"^(`{3,}|:{3,})\{([\w-]+)\}", re.M)
 
 
@@ -125,6 +126,20 @@ def test_no_phrase_that_the_book_does_without(name):
     text = re.sub(r"\s+", " ", prose(source(name))).lower()
     found = [phrase for phrase in FORBIDDEN if re.search(rf"\b{re.escape(phrase)}\b", text)]
     assert not found, f"{name}: {found}"
+
+
+def test_every_bold_term_is_in_the_glossary_and_every_term_there_is_bold_in_a_chapter():
+    bold = set()
+    for name in CHAPTERS:
+        text = CELL.sub("", without_exercises(source(name)))
+        text = re.sub(r"^[|>].*$", "", text, flags=re.M)  # tables and quoted sentences
+        found = {match[1].lower() for match in BOLD.finditer(text)}
+        bold |= {words for words in found if words[-1] not in '.:?!"'}  # else it is a lead-in
+    inside = source("glossary").split("```{glossary}\n:sorted:\n")[1].split("```")[0]
+    terms = [line.lower() for line in inside.splitlines() if re.match(r"\S", line)]
+    assert len(terms) == len(set(terms)) > 80
+    assert not bold - set(terms), f"not in the glossary: {sorted(bold - set(terms))}"
+    assert not set(terms) - bold, f"bold in no chapter: {sorted(set(terms) - bold)}"
 
 
 @pytest.mark.parametrize("name", CHAPTERS)
