@@ -166,7 +166,7 @@ def test_divisors_of_the_two_bases():
 def test_positions_that_nearly_coincide():
     turns = round(710 / (2 * math.pi))
     gap = 710 - turns * 2 * math.pi
-    printed("positions", "710 is {} turns but for {:.5f}", turns, gap)
+    printed("positions", "710 is almost exactly {} turns ({:.5f} is missing)", turns, gap)
 
 
 def test_squared_length():
