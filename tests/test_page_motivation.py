@@ -68,7 +68,10 @@ def test_the_review_is_the_one_that_is_counted():
     shown = re.search(r"^> (The restaurant.*)$", PAGE, re.M)[1]
     assert names["review"] == shown and names["n"] == 37
     alt = alternative("fig-motivation-parameters")
-    assert f"with a point at 37 words and {names['numbers'] ** 2 / 1e9:.1f} billion" in alt
+    assert (
+        f"with a point at 37 words and {(names['n'] * names['d_model']) ** 2 / 1e9:.1f} billion"
+        in alt
+    )
     assert f"stays at {4 * 1024**2 / 1e6:.1f} million" in alt
 
 

@@ -1,5 +1,6 @@
 """What a chapter promises its reader: length, figures, little printing, terms in the glossary."""
 
+import ast
 import re
 
 import pytest
@@ -69,6 +70,46 @@ def test_a_chapter_shows_more_than_it_prints(name):
         line.count("print(") for body, hidden in cells(text) if not hidden for line in code(body)
     )
     assert prints <= PRINTS, f"{name} has {prints} calls of print in cells that a reader sees"
+
+
+def names_of(body):
+    """(assigned, read) names of a cell."""
+    assigned, read = set(), set()
+    for node in ast.walk(ast.parse("\n".join(code(body)))):
+        if isinstance(node, ast.Name):
+            (assigned if isinstance(node.ctx, ast.Store) else read).add(node.id)
+        elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            assigned.add(node.name)
+        elif isinstance(node, ast.arg):
+            assigned.add(node.arg)
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            assigned |= {(a.asname or a.name).split(".")[0] for a in node.names}
+    return assigned, read
+
+
+def needs_what_is_removed(text):
+    """Names that a cell of the notebook reads and that only a removed cell has assigned."""
+    kept, removed, missing = set(), set(), set()
+    for match in CELL.finditer(text):
+        assigned, read = names_of(match[2])
+        if "remove-cell" in match[2].split("\n\n")[0]:
+            removed |= assigned
+        else:
+            missing |= (read - assigned - kept) & removed
+            kept |= assigned
+    return missing
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_a_notebook_needs_nothing_that_only_the_page_has(name):
+    assert not needs_what_is_removed(source(name))
+
+
+def test_a_name_that_only_the_page_has_would_be_seen():
+    page = "```{code-cell} python\n:tags: [remove-cell]\n\nn = 3\n```\n\n"
+    page += "```{code-cell} python\nprint(n)\n```\n"
+    assert needs_what_is_removed(page) == {"n"}
+    assert not needs_what_is_removed(page.replace("remove-cell", "remove-input"))
 
 
 @pytest.mark.parametrize("name", CHAPTERS)
