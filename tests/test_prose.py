@@ -4,7 +4,7 @@ import ast
 import re
 
 import pytest
-from pages import BOOK
+from pages import BOOK, printed
 
 CHAPTERS = ["motivation", "qkv", "scaling", "multi-head", "positions", "masking", "blocks"]
 WORDS, FIGURES, PRINTS, WIDTH = 4500, 10, 6, 72
@@ -140,6 +140,13 @@ def test_every_bold_term_is_in_the_glossary_and_every_term_there_is_bold_in_a_ch
     assert len(terms) == len(set(terms)) > 80
     assert not bold - set(terms), f"not in the glossary: {sorted(bold - set(terms))}"
     assert not set(terms) - bold, f"bold in no chapter: {sorted(set(terms) - bold)}"
+
+
+def test_the_hours_of_the_first_page_are_those_of_the_exercises():
+    minutes = [sum(map(int, re.findall(r"star-\d minutes-(\d+)", source(c)))) for c in CHAPTERS]
+    least, most = (round(found(minutes) / 60) for found in (min, max))
+    words = {1: "one", 2: "two", 3: "three", 4: "four", 5: "five"}
+    printed("index", f"take {words[least]} to {words[most]} hours more")
 
 
 @pytest.mark.parametrize("name", CHAPTERS)
