@@ -390,18 +390,16 @@ def test_packing_keeps_sizes_apart():
 
 
 def test_the_pages_say_what_the_explorers_show():
-    w = widgets.Generation(prompt="the sun sets and the sky turns", head=1)
-    sun = w.weights[w.tokens.index("sun")]
-    pages.printed("blocks", "gives {:.3f} of its weight to *sun*, five words back", sun)
-    w.prompt = "the storm comes again and the sea turns"
-    storm = w.weights[w.tokens.index("storm")]
-    pages.printed("blocks", "gives *storm* {:.3f}, and the answer, *black*, is as sure", storm)
-    assert w.probabilities.max() > 0.99
-    assert w.next_word() == "black"
+    pages.printed("blocks", 'Begin with "the sun sets and the sky turns". Which head of the last')
+    back = []
+    for head in range(4):
+        w = widgets.Generation(prompt="the sun sets and the sky turns", head=head)
+        back.append(w.weights[w.tokens.index("sun")].item())
+    assert max(back) > 0.9 and sorted(back)[-2] < 0.5, back  # one head, and no other
+    pages.printed("blocks", 'Choose "Trained without the mask", the model')
     w = widgets.Generation(prompt="the sun", masked=False, top_k=1)
-    said = "the sun sets slowly and"
+    said = "the sun sets slowly and"  # again and again
     assert w.whole_sentence().startswith(f"{said} {said} ") and "<end>" not in w.written
-    pages.printed("blocks", 'it writes "{}" again and again', said)
     pages.printed("index", "with other seeds the heads divide the work differently")
     pages.printed("index", "With *wide* one head is enough, and it looks at neither noun")
     pages.printed("index", "with *tired* it takes three.")
