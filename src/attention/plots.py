@@ -36,7 +36,8 @@ DIVERGING = LinearSegmentedColormap.from_list(
 
 def use_book_style() -> None:
     """Set matplotlib to the book's style for this session; a notebook then shows SVG."""
-    mpl.colormaps.register(SEQUENTIAL, force=True)
+    if SEQUENTIAL.name not in mpl.colormaps:
+        mpl.colormaps.register(SEQUENTIAL)
     mpl.rcParams.update(
         {
             "figure.figsize": (6.4, 3.4),

@@ -156,6 +156,8 @@ def exactly_one(function: Callable[..., Any]) -> None:
         raise NotYet("return three tensors: (W_1, b_1, W_2)")
     if not all(isinstance(x, Tensor) for x in result):
         raise NotYet("W_1, b_1 and W_2 must be tensors")
+    if any(x.is_complex() for x in result):
+        raise NotYet("W_1, b_1 and W_2 must be real; got complex numbers")
     w_1, b_1, w_2 = (x.detach().double() for x in result)
     f = b_1.numel()
     shapes = [tuple(x.shape) for x in (w_1, b_1, w_2)]
