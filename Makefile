@@ -3,7 +3,7 @@ PYTHON ?= python3
 PORT ?= 8000
 RUN := .venv/bin/python
 export EXERCISES TITLE DUE INTO NBGRADER
-.PHONY: serve book test check bench bench-pages notebooks course anki quiz install pins mutants
+.PHONY: serve book test check bench bench-pages notebooks course anki quiz install pins mutants future
 
 serve: book
 	$(RUN) scripts/serve.py --port $(PORT)
@@ -42,6 +42,9 @@ pins: install
 
 mutants: install
 	$(RUN) scripts/mutants.py
+
+future: install
+	$(RUN) scripts/future.py
 
 install:
 	@$(PYTHON) scripts/install.py

@@ -17,6 +17,8 @@ import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from pack import pack
+
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 import freshness  # noqa: E402
@@ -106,6 +108,7 @@ def publish() -> None:
         shutil.rmtree(folder, ignore_errors=True)
     skip = shutil.ignore_patterns(".buildinfo", "reports", "objects.inv")
     shutil.copytree(BUILD / "html", fresh, ignore=skip)
+    pack(fresh)
     dress_door(fresh)
     shutil.copytree(
         BUILD / "ipynb" / "book", fresh / "notebooks", ignore=shutil.ignore_patterns(".*")

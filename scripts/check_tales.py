@@ -29,8 +29,8 @@ def unknown(words: list[str], known: set[str]) -> list[str]:
 
 
 def opening(tale: str) -> str:
-    """The first sentence of a tale."""
-    return re.split(r'(?<=[.!?])"? ', tale, maxsplit=1)[0]
+    """The first sentence of a tale; the full stop of Mr. and Mrs. ends none."""
+    return re.split(r'(?<=[.!?])(?<!Mr\.)(?<!Mrs\.)"? ', tale, maxsplit=1)[0]
 
 
 def faults(tales: list[str], known: set[str]) -> list[str]:

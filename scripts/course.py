@@ -14,7 +14,6 @@ where `make course EXERCISES=...` puts it. course/ appears whole or not at all.
 """
 
 import argparse
-import builtins
 import difflib
 import importlib.util
 import json
@@ -22,7 +21,6 @@ import os
 import re
 import shutil
 import subprocess
-import symtable
 import sys
 import tempfile
 from datetime import datetime
@@ -166,58 +164,6 @@ def due_date(text: str) -> str:
     return f"{month}, {when:%H:%M}" if when.hour or when.minute else month
 
 
-# what an exercise needs from its chapter
-
-
-def names(source: str) -> tuple[set[str], set[str]]:
-    """The names that a cell binds, and the global names that it uses."""
-    try:
-        top = symtable.symtable(source, "cell", "exec")
-    except SyntaxError:  # a magic
-        return set(), set()
-    bound = {
-        s.get_name()
-        for s in top.get_symbols()
-        if s.is_assigned() or s.is_imported() or s.is_namespace()
-    }
-    used, tables = set(), [top]
-    while tables:
-        table = tables.pop()
-        used |= {
-            s.get_name()
-            for s in table.get_symbols()
-            if s.is_referenced() and (table is top or s.is_global())
-        }
-        tables += table.get_children()
-    return bound, used - set(dir(builtins))
-
-
-def needed(code: list[str], exercises: list[dict[str, Any]], others: dict[str, str]) -> list[str]:
-    """The chapter's first cell and those others that the exercises' cells depend on.
-
-    `others` gives, for names that other exercises' answers bind, the exercise.
-    """
-    wanted: set[str] = set()
-    for exercise in reversed([e for e in exercises if "answer" in e]):
-        bound, used = names(exercise["answer"])
-        wanted = (wanted | names(exercise["check"])[1]) - bound | used - bound
-    if not code:
-        return []
-    kept = []
-    for source in reversed(code[1:]):
-        bound, used = names(source)
-        if bound & wanted:
-            kept.append(source)
-            wanted = wanted - bound | used
-    for name in sorted(wanted - names(code[0])[0]):
-        if name in others:
-            raise Mistake(
-                f"an exercise that was chosen builds on {name}, the answer to {others[name]}: "
-                "choose that one too"
-            )
-    return [code[0], *reversed(kept)]
-
-
 # cells
 
 
@@ -317,13 +263,7 @@ def chapter_notebook(
     """A chapter's exercises as a notebook of one kind."""
     chapter = book["chapters"][name]
     page = f"{book['site']}/{chapter['page']}.html" if book["site"] else ""
-    others = {
-        bound: e["id"]
-        for e in chapter["exercises"]
-        if "answer" in e
-        for bound in names(e["answer"])[0]
-    }
-    code = needed(chapter["code"], exercises, others)
+    code = chapter["code"]
     found = re.search(r"from attention\.checks import (\w+) as check", "\n".join(code))
     module = found[1] if found else name.replace("-", "_")
     points = sum(e["points"] for e in exercises)

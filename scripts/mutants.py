@@ -1,16 +1,21 @@
 """Change the package by one operator, number or flag at a time; name the changes no test notices.
 
     python scripts/mutants.py functional masks      # these modules; without a name, all of TESTS
+    python scripts/mutants.py --most 60 --workers 1
 
 A mutant runs against its module's own tests and doctests (TESTS), in a process of its own and
 on a copy. Those in tests/mutants.txt, each with the reason why it is the same program, are
 expected to survive. Fails if another one does, or if one that is excused is gone or killed.
+With --most, a module that has more mutants is judged by that many, drawn by --seed, and by all
+that are excused.
 """
 
+import argparse
 import ast
 import contextlib
 import copy
 import os
+import random
 import shutil
 import signal
 import sys
@@ -20,24 +25,29 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-import hypothesis  # noqa: F401  # once here, not in every child
+import hypothesis  # noqa: F401  # once, not in every child
 import pytest
 import torch
+import torch._dynamo  # noqa: F401  # what optimizers import
 
 ROOT = Path(__file__).parents[1]
 EXCUSED = ROOT / "tests" / "mutants.txt"
 TESTS = {
-    "functional": ["functional", "oracle"],
     "masks": ["masks", "functional"],
-    "positions": ["positions", "oracle"],
-    "embedding": ["models", "oracle"],
-    "multi_head": ["multi_head", "oracle"],
-    "blocks": ["blocks", "models", "oracle"],
-    "models": ["models", "oracle"],
-    "encoder_decoder": ["models", "oracle"],
+    "positions": ["positions"],
+    "functional": ["functional"],
+    "embedding": ["models"],
+    "sampling": ["sampling", "models"],
+    "multi_head": ["multi_head"],
+    "blocks": ["blocks", "models"],
+    "models": ["models"],
+    "encoder_decoder": ["models"],
+    "config": ["blocks", "models"],
+    "vocabulary": ["data"],
     "training": ["training"],
-    "_checks": ["functional", "masks", "training"],
+    "_checks": ["functional", "masks"],
     "_fits": ["functional", "multi_head", "models"],
+    "_fits_models": ["models"],
 }
 EVERY = ["bad_input"]  # beside those: tests/test_<name>.py
 # PyTorch's compiler is slow and hangs in a fork; what looks at names alone kills nothing
@@ -119,9 +129,11 @@ def start(module: str, source: str, folder: Path) -> int:
         options += ["-k", SKIP, "--rootdir", ROOT, "-c", ROOT / "pyproject.toml"]
         options += [*(t for t in tests if t.exists()), changed]
         result = int(pytest.main([str(o) for o in options]))
-        import attention
+        if result == 0:
+            import attention
 
-        os._exit(result if Path(attention.__file__).is_relative_to(folder) else 99)
+            result = 0 if Path(attention.__file__).is_relative_to(folder) else 99
+        os._exit(result)
     except BaseException:
         os._exit(98)
 
@@ -150,30 +162,59 @@ def survive(jobs: list[tuple[str, str, str]], limit: float, workers: int) -> dic
     return results
 
 
+def named(module: str) -> dict[str, str]:
+    """A module's mutants, by name: each one's source."""
+    source = (ROOT / "src" / "attention" / f"{module}.py").read_text("utf-8")
+    return {module + name: changed for name, changed in mutants(source)}
+
+
+def excuses() -> set[str]:
+    """The names of the mutants that are expected to survive."""
+    lines = EXCUSED.read_text("utf-8").splitlines()
+    return {x for x in lines if x and x[0] not in "# "}
+
+
 def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("modules", nargs="*", metavar="MODULE", help=", ".join(TESTS))
+    parser.add_argument("--most", type=int, help="as many mutants of a module, drawn at random")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    asked = parser.parse_args()
+    if unknown := [m for m in asked.modules if m not in TESTS]:
+        parser.error(f"MODULE must be one of {', '.join(TESTS)}; got {' '.join(unknown)}")
     torch.set_num_threads(1)
-    wanted = [m for m in TESTS if m in sys.argv[1:]] or list(TESTS)
-    workers = os.cpu_count() or 1
-    lines = [x for x in EXCUSED.read_text("utf-8").splitlines() if x and x[0] not in "# "]
-    excused, killed, wrong = set(lines), 0, []
-    for module in wanted:
+    excused, wrong = excuses(), []
+    rows = ["| Module | Mutants | Run | Killed | Excused | Survived |", "|---|--:|--:|--:|--:|--:|"]
+    for module in asked.modules or TESTS:
         source = (ROOT / "src" / "attention" / f"{module}.py").read_text("utf-8")
         began = time.monotonic()
         if survive([("unchanged", module, source)], 600, 1) != {"unchanged": 0}:
             sys.exit(f"{module}: its tests fail as it is")
         limit = 4 * (time.monotonic() - began) + 20
-        jobs = [(module + name, module, changed) for name, changed in mutants(source)]
-        found = survive(jobs, limit, workers)
+        every = named(module)
+        mine = {name for name in excused if name.startswith((f"{module}.", f"{module}:"))}
+        drawn = set(every)
+        if asked.most and len(every) > asked.most:
+            drawn = mine | set(random.Random(asked.seed).sample(sorted(every), asked.most))
+        jobs = [(name, module, changed) for name, changed in every.items() if name in drawn]
+        found = survive(jobs, limit, asked.workers)
         if strange := {name: status for name, status in found.items() if status > 2}:
             sys.exit(f"{module}: no verdict: {strange}")  # pytest's 1 and 2 are failed tests
         alive = {name for name, status in found.items() if status == 0}
-        mine = {name for name in excused if name.startswith((f"{module}.", f"{module}:"))}
-        killed += len(found) - len(alive)
-        wrong += [f"survives: {name}" for name in found if name in alive - mine]
-        wrong += [f"excused, and no survivor: {name}" for name in sorted(mine - alive)]
-        print(f"{module}: {len(found)} mutants, {len(alive)} survive, {len(mine)} excused")
-        print(*(w for w in wrong if module in w), sep="\n", flush=True)
-    print(f"{killed} killed")
+        faults = [f"survives: {name}" for name in every if name in alive - mine]
+        faults += [f"excused, and no survivor: {name}" for name in sorted(mine - alive)]
+        counts = (
+            len(every),
+            len(found),
+            len(found) - len(alive),
+            len(alive & mine),
+            len(alive - mine),
+        )
+        rows.append(f"| {module} | " + " | ".join(map(str, counts)) + " |")
+        print(rows[-1], *faults, sep="\n", flush=True)
+        wrong += faults
+    print(*rows, sep="\n")
     return bool(wrong)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from matplotlib import pyplot as plt
 
 ROOT = Path(__file__).parents[1]
 SITE = ROOT / "_site"
@@ -58,6 +59,7 @@ def undo_print_options():
     """Chapters set how tensors are printed; the doctests after them expect PyTorch's own way."""
     yield
     torch.set_printoptions(profile="default")
+    plt.close("all")  # chapters' cells leave theirs open
 
 
 @pytest.fixture(autouse=True)

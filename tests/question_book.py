@@ -95,7 +95,7 @@ Which are true?
 
 - yes
 - yes too
-- no
+- $\\frac{1}{8}$
 
 === answer
 The first two.

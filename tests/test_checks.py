@@ -88,7 +88,7 @@ def solutions():
 
 
 SOLUTIONS = solutions()
-FREE = {"qkv.ending"}  # a design that stays right when it is made stronger
+FREE = {"qkv.ending", "masking.cheat"}  # a design that stays right when it is made stronger
 
 
 def cast(result, dtype):

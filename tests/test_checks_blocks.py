@@ -1,7 +1,5 @@
 """The checks of chapter 7 accept right answers and name the fault of wrong ones."""
 
-import math
-
 import pytest
 import torch
 import torch.nn.functional as F
@@ -15,10 +13,10 @@ def _count(v, d, n, f, m):
     return (v + m) * d + n * (4 * (d * d + d) + 2 * d * f + f + d + 4 * d) + 2 * d
 
 
-def _wide_norm(x, gain, offset, eps=1e-5):
+def _wide_norm(x, gain, bias, eps=1e-5):
     centred = x - x.mean(-1, keepdim=True)
     size = (centred.norm(dim=-1, keepdim=True) ** 2 / x.shape[-1] + eps).rsqrt()
-    return torch.addcmul(offset, centred * size, gain)
+    return torch.addcmul(bias, centred * size, gain)
 
 
 def _block_in_one(x, attend, feed_forward, norm_1, norm_2):
@@ -27,13 +25,8 @@ def _block_in_one(x, attend, feed_forward, norm_1, norm_2):
     return x
 
 
-def _loss_by_hand(logits, targets, pad):
-    logits = logits - logits.amax(-1, keepdim=True)
-    total, count = 0.0, 0
-    for row, wanted in zip(logits.flatten(0, 1), targets.flatten().tolist(), strict=True):
-        if wanted != pad:
-            total, count = total + row.exp().sum().log() - row[wanted], count + 1
-    return total / count
+def _one_of_three():
+    return 2 * torch.ones(3, 3), torch.tensor([0.0, -2, -4]), torch.tensor([[0.5], [-1], [0.5]])
 
 
 def _pad_shift(target, start, end):
@@ -54,7 +47,7 @@ def _nucleus_by_loop(probabilities, p):
     [
         ("layer_norm", _wide_norm),
         ("pre_norm_block", _block_in_one),
-        ("loss", _loss_by_hand),
+        ("exactly_one", _one_of_three),
         ("teacher_forcing", _pad_shift),
         ("top_p", _nucleus_by_loop),
         ("parameters", _count),
@@ -176,22 +169,10 @@ def _in_place(x, a, f, m, n):
     return x + f(n(x))
 
 
-def _every(logits, targets):
-    return -logits.log_softmax(-1).gather(-1, targets[..., None])[..., 0]
-
-
-def _true_loss(logits, targets, pad):
-    return _every(logits, targets)[targets != pad].mean()
-
-
-def _chosen(logits, targets, dim=-1):
-    return logits.softmax(dim).gather(-1, targets[..., None])[..., 0]
-
-
-def _overflowing(logits, targets, pad):
-    p = logits.exp() / logits.exp().sum(-1, keepdim=True)
-    p = p.gather(-1, targets[..., None])[..., 0]
-    return -p[targets != pad].log().mean()
+def _sums(biases, answers):
+    """A network whose questions all look at the sum of the three inputs."""
+    f = len(biases)
+    return torch.ones(3, f), torch.tensor(biases), torch.tensor(answers)[:, None]
 
 
 def _start(t, value):
@@ -247,7 +228,7 @@ WRONG = [
     ("layer_norm", _norm_uncentred, "mean is not subtracted"),
     ("layer_norm", _norm_unscaled, "nothing is divided"),
     ("layer_norm", _norm_rms, "RMSNorm"),
-    ("layer_norm", _norm_bare, "gain and the offset are not used"),
+    ("layer_norm", _norm_bare, "gain and the bias are not used"),
     ("layer_norm", _norm_order, "multiply first, then add"),
     ("layer_norm", _norm_tokens, "over the tokens"),
     ("layer_norm", _norm_everything, "whole tensor"),
@@ -266,18 +247,19 @@ WRONG = [
     ("pre_norm_block", lambda x, a, f, m, n: x + a(m(x)) + f(n(x)), "both sub-layers read x"),
     ("pre_norm_block", lambda x, a, f, m, n: x + a(m(x)), "used once each"),
     ("pre_norm_block", _in_place, "in place"),
-    ("loss", lambda z, t, pad: _every(z, t).mean(), "padding is counted"),
-    ("loss", lambda z, t, pad: (_every(z, t) * (t != pad)).mean(), "number of real ones"),
-    ("loss", lambda z, t, pad: _every(z, t)[t != pad].sum(), "this is the sum"),
-    ("loss", lambda z, t, pad: -_true_loss(z, t, pad), "sign is wrong"),
-    ("loss", lambda z, t, pad: _chosen(z, t)[t != pad].mean(), "take the logarithm"),
-    ("loss", lambda z, t, pad: _true_loss(z, t, pad) / math.log(2), "base 2"),
-    ("loss", lambda z, t, pad: -_chosen(z, t)[t != pad].mean().log(), "average the logarithms"),
-    ("loss", lambda z, t, pad: -_chosen(z, t, 1).log()[t != pad].mean(), "over the vocabulary"),
-    ("loss", lambda z, t, pad: _every(z, t)[t == pad].mean(), "wrong way round"),
-    ("loss", lambda z, t, pad: _every(z, t), "shape ()"),
-    ("loss", _overflowing, "overflows"),
-    ("loss", lambda z, t, pad: torch.tensor(1.0), "is not the mean of"),
+    ("exactly_one", lambda: _sums([0.0, -1], [1.0, -1]), "one or more are on"),
+    ("exactly_one", lambda: _sums([0.0, -1, -2], [1.0, -2, 2]), "parity"),
+    ("exactly_one", lambda: _sums([0.0], [1.0]), "counts how many"),
+    ("exactly_one", lambda: _sums([0.0, -1, -2], [-1.0, 2, -1]), "sign is wrong"),
+    ("exactly_one", lambda: _sums([0.0, -1], [1.0, -2]), "not taken back far enough, or too far"),
+    ("exactly_one", lambda: _sums([-1.0, -2], [1.0, -2]), "exactly two"),
+    ("exactly_one", lambda: _sums([-3.0], [1.0]), "0 for all inputs"),
+    ("exactly_one", lambda: _sums([1.0, 0, -1, -2], [1.0, -2, 2, -1]), "says no where"),
+    ("exactly_one", lambda: _sums([0.0, -1, -2], [2.0, -4, 2]), "for the input"),
+    ("exactly_one", lambda: _sums([0.0] * 5, [1.0] * 5), "f is at most 4"),
+    ("exactly_one", lambda: _sums([0.0, -1, -2], [1.0, -2, 1])[:2], "three tensors"),
+    ("exactly_one", lambda: (torch.ones(2, 3), torch.zeros(3), torch.ones(3, 1)), "shapes"),
+    ("exactly_one", lambda: ([[1.0]], [0.0], [[1.0]]), "must be tensors"),
     ("teacher_forcing", lambda t, s, e: _pad_shift(t, s, e)[::-1], "exchanged"),
     ("teacher_forcing", lambda t, s, e: (t, t), "bare target"),
     ("teacher_forcing", lambda t, s, e: (_pad_shift(t, s, e)[0],) * 2, "equal"),
@@ -308,13 +290,6 @@ WRONG = [
         lambda x, g, o, eps=1e-5: torch.layer_norm(x, x.shape[-1:], g, o, eps),
         "you call the finished layer_norm",
     ),
-    (
-        "loss",
-        lambda logits, targets, pad: F.cross_entropy(
-            logits.flatten(0, 1), targets.flatten(), ignore_index=pad
-        ),
-        "you call the finished cross_entropy",
-    ),
     ("top_p", _one_more, "one token too many"),
     ("top_p", lambda q, p: _kept(q, q.cumsum(0) - q < p), "in the order given"),
     ("top_p", _below, "least likely tokens are taken first"),
@@ -328,7 +303,7 @@ WRONG = [
     ("parameters", lambda v, d, n, f, m: _count(v, d, n, f, m) - 2 * d, "last norm is missing"),
     ("parameters", lambda v, d, n, f, m: _count(v, d, n, f, m) - 4 * d * n, "norms in the blocks"),
     ("parameters", lambda v, d, n, f, m: _count(v, d, n, f, m) - n * (d * d + d), "W^O"),
-    ("parameters", lambda v, d, n, f, m: _count(v, d, n, f, m) - n * (5 * d + f), "offsets of the"),
+    ("parameters", lambda v, d, n, f, m: _count(v, d, n, f, m) - n * (5 * d + f), "biases of the"),
     ("parameters", lambda v, d, n, f, m: _count(v, d, n, 4 * d, m), "d_ff is an argument"),
     ("parameters", lambda v, d, n, f, m: _count(v, d, 1, f, m), "single block"),
     ("parameters", lambda v, d, n, f, m: 124_439_808, "there are 27,"),

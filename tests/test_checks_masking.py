@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from attention import causal_mask, next_token_loss, softmax
+from attention import causal_mask, softmax
 from attention.checks import masking as check
 from attention.checks._base import NotYet
 
@@ -128,118 +128,109 @@ def test_masked_softmax_rejects(answer, phrase):
     rejected("masked_softmax", answer, phrase)
 
 
-# ---- padding
+# ---- a padded batch
 
 
-def test_padding_accepts_another_way(capsys):
-    check.padding(lambda ids, pad: ~torch.eq(ids, pad).unsqueeze(1))
-    assert capsys.readouterr().out.startswith("Right:")
+def scores_of(q, k):
+    return q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
 
 
-def from_lengths(ids, pad):
-    length = (ids != pad).sum(1)
-    return (torch.arange(ids.shape[1]) < length[:, None])[:, None]
+def batch_with(rule, fill=-math.inf, scale=1.0):
+    def answer(q, k, v, real):
+        past = causal_mask(q.shape[1])
+        scores = scores_of(q, k) * scale
+        return torch.softmax(scores.masked_fill(~rule(past, real), fill), -1) @ v
+
+    return answer
 
 
-@pytest.mark.parametrize(
-    ("answer", "phrase"),
-    [
-        (lambda ids, pad: ids != pad, "silently so when B = n"),
-        (lambda ids, pad: (ids != pad)[:, :, None], "masks the queries"),
-        (lambda ids, pad: (ids == pad)[:, None], "polarity is reversed"),
-        (lambda ids, pad: (ids != 0)[:, None], "compare with `pad`"),
-        (from_lengths, "padding may stand on the left"),
-        (lambda ids, pad: torch.ones_like(ids)[:, None].bool(), "the padding too"),
-        (lambda ids, pad: (ids != pad)[:, None].float(), "must be boolean"),
-        (
-            lambda ids, pad: (ids != pad)[:, None] & causal_mask(ids.shape[1]),
-            "must have shape (2, 1, 4)",
-        ),
-        (lambda ids, pad: (ids < pad)[:, None] | (ids > 5)[:, None], "the keys allowed must be"),
-    ],
-)
-def test_padding_rejects(answer, phrase):
-    rejected("padding", answer, phrase)
+def test_batch_accepts_other_ways(capsys):
+    def one_by_one(q, k, v, real):
+        out = torch.zeros_like(v)
+        for b, i in real.nonzero().tolist():
+            seen = [j for j in range(i + 1) if real[b, j]]
+            out[b, i] = torch.softmax(scores_of(q[b, i], k[b, seen]), -1) @ v[b, seen]
+        return out
+
+    check.batch(one_by_one)
+    check.batch(batch_with(lambda past, real: past & real[:, None]))  # nan at padding is no fault
+    assert capsys.readouterr().out.count("Right:") == 2
 
 
-# ---- the loss
-
-
-def test_loss_accepts_another_way(capsys):
-    def by_hand(logits, ids, pad):
-        chances = logits[:, :-1].log_softmax(-1)
-        said = chances.gather(-1, ids[:, 1:, None])[..., 0]
-        return -said[ids[:, 1:] != pad].mean()
-
-    check.loss(by_hand)
-    assert capsys.readouterr().out.startswith("Right:")
-
-
-def entropy_of(answers, targets, **options):
-    return F.cross_entropy(answers.flatten(0, 1), targets.flatten(), **options)
-
-
-def per_sentence(logits, ids, pad):
-    means = [
-        F.cross_entropy(a[:-1], t[1:], ignore_index=pad) for a, t in zip(logits, ids, strict=True)
-    ]
-    return torch.stack(means).mean()
-
-
-def by_own_token(logits, ids, pad):
-    keep = ids[:, :-1] != pad
-    return F.cross_entropy(logits[:, :-1][keep], ids[:, 1:][keep])
-
-
-def by_the_package(logits, ids, pad):
-    return next_token_loss(lambda _: logits[:, :-1], ids, pad)
-
-
-def still_counted(logits, ids, pad):
-    total = entropy_of(logits[:, :-1], ids[:, 1:], ignore_index=pad, reduction="sum")
-    return total / ids[:, 1:].numel()
+def as_printed(q, k, v, real):
+    past = causal_mask(q.shape[1])
+    return torch.softmax(scores_of(q, k).masked_fill(past | real, -math.inf), -1) @ v
 
 
 @pytest.mark.parametrize(
     ("answer", "phrase"),
     [
-        (lambda x, ids, pad: entropy_of(x, ids, ignore_index=pad), "which it has read"),
+        (as_printed, "raised RuntimeError"),
+        (batch_with(lambda past, real: past | real[:, None]), "not with |"),
+        (batch_with(lambda past, real: past & real[:, :, None]), "not (B, n, 1)"),
+        (batch_with(lambda past, real: past & real), "raised RuntimeError"),
         (
-            lambda x, ids, pad: entropy_of(x[:, 1:], ids[:, :-1], ignore_index=pad),
-            "shift goes the wrong way",
-        ),
-        (lambda x, ids, pad: entropy_of(x[:, :-1], ids[:, 1:]), "the padding counts"),
-        (still_counted, "divide by the number of real targets"),
-        (by_own_token, "not those whose own token is"),
-        (
-            lambda x, ids, pad: entropy_of(
-                x[:, :-1], ids[:, 1:], ignore_index=pad, reduction="sum"
+            batch_with(
+                lambda past, real: past & (real if len(real) == len(past) else real[:, None])
             ),
-            "that is the sum",
+            "taken for (n, n)",
         ),
-        (per_sentence, "each sentence has the same weight"),
-        (
-            lambda x, ids, pad: entropy_of(x[:, :-1].softmax(-1), ids[:, 1:], ignore_index=pad),
-            "do not apply a softmax before",
-        ),
-        (
-            lambda x, ids, pad: -entropy_of(x[:, :-1], ids[:, 1:], ignore_index=pad),
-            "the sign is reversed",
-        ),
-        (
-            lambda x, ids, pad: entropy_of(x[:, :-1], ids[:, 1:], ignore_index=0),
-            "the padding counts",
-        ),
-        (
-            lambda x, ids, pad: entropy_of(x[:, :-1], ids[:, 1:], reduction="none"),
-            "must be one number",
-        ),
-        (by_the_package, "write it yourself"),
-        (lambda x, ids, pad: torch.tensor(1.0), "the loss must be"),
+        (batch_with(lambda past, real: past), "the padding is not hidden"),
+        (batch_with(lambda past, real: real[:, None]), "the future is not hidden"),
+        (batch_with(lambda past, real: past.T & real[:, None]), "sees the future"),
+        (batch_with(lambda past, real: past.tril(-1) & real[:, None], -1e9), "some outputs"),
+        (batch_with(lambda past, real: past & real[:, None], 0.0), "minus infinity, not 0"),
+        (batch_with(lambda past, real: past & real[:, None], scale=2.0), "root of d"),
+        (batch_with(lambda past, real: ~(past & real[:, None])), "wrong way round"),
+        (batch_with(lambda past, real: past.tril(-1) & real[:, None]), "real token is nan"),
+        (batch_with(lambda past, real: ~(past & real[:, None]), -1e9), "wrong way round"),
+        (lambda q, k, v, real: v.mean(1), "must have shape (2, 4, 4)"),
+        (lambda q, k, v, real: v, "some outputs of real tokens are wrong"),
     ],
 )
-def test_loss_rejects(answer, phrase):
-    rejected("loss", answer, phrase)
+def test_batch_rejects(answer, phrase):
+    rejected("batch", answer, phrase)
+
+
+# ---- a head that cheats
+
+
+def shifted(n, by=1, size=None):
+    size = 10 * math.sqrt(n) if size is None else size
+    return size * torch.eye(n).roll(by, dims=1), torch.eye(n)
+
+
+def test_cheat_accepts_another_way(capsys):
+    def on_a_circle(n):
+        angle = 2 * math.pi * torch.arange(n, dtype=torch.float64) / n
+        turn = 2 * math.pi / n
+        return (
+            3000 * torch.stack([torch.cos(angle + turn), torch.sin(angle + turn)], -1),
+            torch.stack([torch.cos(angle), torch.sin(angle)], -1),
+        )
+
+    check.cheat(on_a_circle)
+    check.cheat(lambda n: shifted(n))
+    assert capsys.readouterr().out.count("Right:") == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "phrase"),
+    [
+        (lambda n: shifted(n, by=0), "attends to itself"),
+        (lambda n: shifted(n, by=-1) if n > 2 else shifted(n), "the one before it"),
+        (lambda n: shifted(n, size=1.0), "only 0."),
+        (lambda n: shifted(n, size=10.0), "without the division"),
+        (lambda n: shifted(n)[0], "return two tensors"),
+        (lambda n: (torch.ones(n, n), torch.ones(n, n)), "only 0.500"),
+        (lambda n: (shifted(n)[0], torch.eye(n)[:, :-1]), "K must have shape (2, 2)"),
+        (lambda n: (shifted(n)[0] * math.inf, torch.eye(n)), "NaN"),
+        (lambda n: (torch.eye(n) + math.inf, torch.eye(n)), "finite"),
+        (lambda n: shifted(5), "Q must have shape (2, 5)"),
+    ],
+)
+def test_cheat_rejects(answer, phrase):
+    rejected("cheat", answer, phrase)
 
 
 # ---- packing

@@ -9,8 +9,11 @@ from attention.checks import motivation as check
 from attention.checks._base import NotYet
 
 
-def dense_as_a_product(n, d):
-    return n * d * n * d, d * d * 4
+def averages_by_loop(shares, X):
+    weights = torch.stack([row / row.sum() for row in shares])
+    return torch.stack(
+        [sum(w * x for w, x in zip(row, X, strict=True)) for row in weights]
+    ), weights
 
 
 def layers_by_formula(distance, kernel, causal=False, dilated=False):
@@ -43,7 +46,7 @@ def additive_by_loop(s, H, W, U, v):
 @pytest.mark.parametrize(
     "name, answer",
     [
-        ("layer_weights", dense_as_a_product),
+        ("averages", averages_by_loop),
         ("layers_needed", layers_by_formula),
         ("recurrence", recurrence_by_cell),
         ("additive_attention", additive_by_loop),
@@ -122,14 +125,33 @@ def right_share(s, H, W, U, v):
     return share(torch.tanh(s @ W + H @ U) @ v)
 
 
+def mixed(weigh, product=lambda w, s, X: w @ X, order=False):
+    def answer(shares, X):
+        w = weigh(shares)
+        out = product(w, shares, X)
+        return (w, out) if order else (out, w)
+
+    return answer
+
+
+def by_rows(s):
+    return s / s.sum(1, keepdim=True)
+
+
 WRONG = [
-    ("layer_weights", lambda n, d: (4 * d * d, (n * d) ** 2), "other order"),
-    ("layer_weights", lambda n, d: (n * d, 4 * d * d), "size of its input"),
-    ("layer_weights", lambda n, d: (n * d * d, 4 * d * d), "joined to every one"),
-    ("layer_weights", lambda n, d: ((n * d) ** 2 + n * d, 4 * d * d), "biases"),
-    ("layer_weights", lambda n, d: ((n * d) ** 2, 4 * n * d * d), "shared by all tokens"),
-    ("layer_weights", lambda n, d: ((n * d) ** 2, 3 * d * d), "you counted three"),
-    ("layer_weights", lambda n, d: (n * d) ** 2, "tuple of two"),
+    ("averages", mixed(by_rows, order=True), "new vectors come first"),
+    ("averages", mixed(lambda s: s / s.sum(0)), "scaled the columns"),
+    ("averages", mixed(lambda s: s / s.sum(1)), "keepdim=True"),
+    ("averages", mixed(lambda s: s), "these are the shares"),
+    ("averages", mixed(lambda s: s / s.sum()), "all weights together"),
+    ("averages", mixed(lambda s: s.softmax(1)), "softmax of the shares"),
+    ("averages", mixed(lambda s: s / len(s)), "divided by n"),
+    ("averages", mixed(by_rows, lambda w, s, X: w.T @ X), "transposed the weights"),
+    ("averages", mixed(by_rows, lambda w, s, X: X.mean(0).expand_as(X)), "plain mean"),
+    ("averages", mixed(by_rows, lambda w, s, X: s @ X), "before they are scaled"),
+    ("averages", mixed(by_rows, lambda w, s, X: X), "X itself"),
+    ("averages", lambda s, X: by_rows(s) @ X, "return two tensors"),
+    ("averages", lambda s, X: (s / s.sum(0), (s / s.sum(0)).T @ X), "new vectors come first"),
     ("layers_needed", layers(lambda k, c: (k - 1) // 2, doubling), "looking back, one layer"),
     ("layers_needed", layers(lambda k, c: k - 1, doubling), "half of it"),
     ("layers_needed", layers(half, lambda m, g: 1), "gap doubles"),

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from attention import alibi_bias, rotary, shift_matrix, sinusoidal_encoding
+from attention import rotary, shift_matrix, sinusoidal_encoding
 from attention.checks import positions as check
 from attention.checks._base import NotYet
 
@@ -80,8 +80,6 @@ def test_the_reference_itself_is_no_answer():
         check.shift(lambda delta, d, b: shift_matrix(delta, d, b))
     with pytest.raises(NotYet, match="which is the answer"):
         check.rotary_turn(lambda x, b: rotary(x, base=b))
-    with pytest.raises(NotYet, match="which is the answer"):
-        check.alibi(lambda slope, n: alibi_bias(1, n)[0])
 
 
 def turn(delta, d, base, same_speed=False, sign=1.0, swap=False):
@@ -187,37 +185,42 @@ def test_rotary_names_the_fault(phrase):
         check.rotary_turn(lambda x, b: wrong(x, b))
 
 
-def offsets(n):
-    return (torch.arange(n)[:, None] - torch.arange(n)).float()
+def turned(key, by, base, **options):
+    """key (d,) turned by `by` positions, with the faults of `spin`."""
+    return spin(key[None], base, first=by, **options)[0]
 
 
-def test_alibi_accepts_loops():
-    check.alibi(
-        lambda slope, n: torch.tensor(
-            [[-slope * max(i - j, j - i) for j in range(n)] for i in range(n)]
-        )
-    )
+def test_looks_back_accepts_complex_numbers():
+    check.looks_back(lambda key, back, b: turned(key, -back, b))
 
 
-ALIBI = {
-    "far keys gain": lambda s, n: s * offsets(n).abs(),
-    "keys after the query gain": lambda s, n: -s * offsets(n),
-    "keys before the query gain": lambda s, n: s * offsets(n),
-    "you mask the future": lambda s, n: (-s * offsets(n)).masked_fill(offsets(n) < 0, -math.inf),
-    "get no penalty": lambda s, n: -s * offsets(n).clamp_min(0),
-    "slope is not used": lambda s, n: -offsets(n).abs(),
-    "place of the key": lambda s, n: (-s * torch.arange(n)).expand(n, n),
-    "penalty is linear": lambda s, n: -s * offsets(n) ** 2,
-    "exponentiated": lambda s, n: torch.exp(-s * offsets(n).abs()),
-    "entry \\(i, j\\) is": lambda s, n: torch.zeros(n, n),
+def test_looks_back_accepts_the_turn_as_a_matrix():
+    check.looks_back(lambda key, back, b: turn(back, len(key), b) @ key)  # clockwise
+
+
+LOOKS_BACK = {
+    "positions after it": lambda k, back, b: turned(k, back, b),
+    "the key itself": lambda k, back, b: k,
+    "points away": lambda k, back, b: -turned(k, -back, b),
+    "3 back whatever": lambda k, back, b: turned(k, -3, b),
+    "10000 whatever": lambda k, back, b: turned(k, -back, 10000.0),
+    "same angle": lambda k, back, b: turned(k, -back, b, same_speed=True),
+    "pair column ℓ with column": lambda k, back, b: turned(k, -back, b, half=True),
+    "as long as the key": lambda k, back, b: 8 * turned(k, -back, b),
+    "must have shape": lambda k, back, b: turned(k, -back, b)[None],
+    "returned None": lambda k, back, b: None,
+    "is not largest": lambda k, back, b: k.flip(0),
 }
 
 
-@pytest.mark.parametrize("phrase", ALIBI)
-def test_alibi_names_the_fault(phrase):
-    wrong = ALIBI[phrase]
+@pytest.mark.parametrize("phrase", LOOKS_BACK)
+def test_looks_back_names_the_fault(phrase):
     with pytest.raises(NotYet, match=phrase):
-        check.alibi(wrong)
+        check.looks_back(LOOKS_BACK[phrase])
+
+
+def offsets(n):
+    return (torch.arange(n)[:, None] - torch.arange(n)).float()
 
 
 def relative(b, n, index):

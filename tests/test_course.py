@@ -86,13 +86,6 @@ def test_a_bad_choice_gets_a_sentence(words, sentence):
     assert sentence in str(caught.value)
 
 
-def run(*arguments) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, ROOT / "scripts" / "course.py", *arguments],
-        capture_output=True, text=True,
-    )  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
@@ -102,18 +95,22 @@ def run(*arguments) -> subprocess.CompletedProcess[str]:
         (["--from", "/nowhere"], "run `make book` first"),
     ],
 )
-def test_a_mistake_is_a_sentence_and_leaves_nothing(options, sentence, tmp_path):
-    done = run("--into", tmp_path / "course", *options)
-    assert done.returncode == 1 and sentence in done.stderr
-    assert "Traceback" not in done.stderr and len(done.stderr.splitlines()) == 1
+def test_a_mistake_is_a_sentence_and_leaves_nothing(options, sentence, tmp_path, capsys):
+    assert course.main(["--into", str(tmp_path / "course"), *options]) == 1
+    (said,) = capsys.readouterr().err.splitlines()
+    assert sentence in said
     assert list(tmp_path.iterdir()) == []
 
 
 def test_an_existing_course_is_left_as_it_is(tmp_path):
     (tmp_path / "course").mkdir()
     (tmp_path / "course" / "mine.txt").write_text("mine")
-    done = run("--into", tmp_path / "course")
+    done = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "course.py", "--into", tmp_path / "course"],
+        capture_output=True, text=True,
+    )  # fmt: skip
     assert done.returncode == 1 and "exists already and is left as it is" in done.stderr
+    assert "Traceback" not in done.stderr
     assert [p.name for p in (tmp_path / "course").iterdir()] == ["mine.txt"]
 
 
@@ -138,21 +135,6 @@ def test_the_page_for_teachers_lists_every_exercise():
     assert [name for name in listed if name.startswith("ex-") and name not in EXERCISES] == []
 
 
-# what an exercise needs from its chapter
-
-
-def test_cells_that_an_exercise_builds_on_come_with_it():
-    code = ["import torch", "x = 1", "y = x + 1", "z = 3"]
-    one = exercise("ex", 1, 5, answer="def f():\n    return y", check="check.f(f)")
-    assert course.needed(code, [one], {}) == ["import torch", "x = 1", "y = x + 1"]
-
-
-def test_an_answer_that_builds_on_another_needs_it():
-    one = exercise("ex", 1, 5, answer="def g():\n    return f()", check="check.g(g)")
-    with pytest.raises(course.Mistake, match="builds on f, the answer to ex-f"):
-        course.needed(["import torch"], [one], {"f": "ex-f"})
-
-
 # what students get
 
 
@@ -162,12 +144,19 @@ def solution_lines(source: str) -> set[str]:
     return {line.strip() for line in inside.splitlines() if len(line.strip()) > 8}
 
 
+def given_lines(name):
+    """The lines of code that a student is shown: the chapter's, and those in its exercises."""
+    shown = [*BOOK["chapters"][name]["code"]]
+    shown += [e["prose"] for e in BOOK["chapters"][name]["exercises"]]
+    return {line.strip() for text in shown for line in text.splitlines()}
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_students_notebook_holds_no_solution(whole, name):
     path = whole / "student" / f"{name}.ipynb"
     text, made = path.read_text("utf-8"), cells(path)
     lines = {line.strip() for cell in made for line in cell.source.splitlines()}
-    given = {line.strip() for s in BOOK["chapters"][name]["code"] for line in s.splitlines()}
+    given = given_lines(name)
     for e in BOOK["chapters"][name]["exercises"]:
         if "answer" in e:
             assert not (solution_lines(e["answer"]) - given) & lines, e["id"]
@@ -206,14 +195,18 @@ def test_the_instructors_notebook_holds_every_answer(whole, name):
             assert answer and answer in text
 
 
+# Each exercise by itself: it finds what the set-up defines, and nothing of another exercise.
 RUN = """
 import contextlib, io, json, sys, matplotlib, nbformat
 matplotlib.use("Agg")
 said = {}
 for path in sys.argv[2:]:
-    space = {"__name__": "__main__"}
+    space, prepared = {"__name__": "__main__"}, None
     for k, cell in enumerate(nbformat.read(path, as_version=4).cells):
         if cell.cell_type != "code":
+            if cell.source.startswith("## "):
+                prepared = prepared or dict(space)
+                space = dict(prepared)
             continue
         out = io.StringIO()
         try:
@@ -318,7 +311,7 @@ def test_nbgrader_takes_a_chapter_from_master_to_marks(tmp_path):
     release = into / "release" / name / f"{name}.ipynb"
     assert [p.name for p in release.parent.iterdir()] == [release.name]
     text = "\n".join(cell.source for cell in cells(release))
-    given = {line.strip() for s in BOOK["chapters"][name]["code"] for line in s.splitlines()}
+    given = given_lines(name)
     for e in exercises:
         if "answer" in e:
             leaked = [s for s in solution_lines(e["answer"]) - given if s in text]

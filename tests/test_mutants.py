@@ -1,18 +1,29 @@
 """What single changes of the package (make mutants) had got past all other tests."""
 
+import dataclasses
+import importlib.util
 import math
+from pathlib import Path
 
 import pytest
 import torch
 
 from attention import (
+    BlockConfig,
+    Embedding,
     Encoder,
     EncoderDecoder,
     LanguageModel,
     LearnedPositions,
+    ModelConfig,
     T5Bias,
+    Vocabulary,
+    attention,
+    batches,
     causal_mask,
+    fused_attention,
     next_token_loss,
+    next_token_probabilities,
     reach,
     rotary,
     shift_matrix,
@@ -21,6 +32,11 @@ from attention import (
     train,
     translation_loss,
 )
+
+ROOT = Path(__file__).parents[1]
+spec = importlib.util.spec_from_file_location("mutants", ROOT / "scripts" / "mutants.py")
+mutants = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(mutants)
 
 SMALL = {"vocab_size": 7, "d_model": 8, "num_heads": 2, "num_layers": 1}
 
@@ -100,3 +116,113 @@ def test_tables_start_small_and_tokens_at_their_width():
 def test_reach_takes_masks_of_any_number_of_dimensions():
     masks = causal_mask(4).expand(2, 3, 4, 4)
     assert torch.equal(reach(masks, 2), masks)
+
+
+def test_one_causal_query_and_queries_ahead_of_all_keys_build_no_mask(monkeypatch):
+    q, k = torch.randn(5, 4), torch.randn(3, 4)
+    want = fused_attention(q[:1], k, k), attention(q, k, k, causal_mask(5, 3))[0]
+    monkeypatch.setattr("attention.functional.causal_mask", None)
+    torch.testing.assert_close(fused_attention(q[:1], k, k, is_causal=True), want[0])
+    torch.testing.assert_close(fused_attention(q, k, k, is_causal=True), want[1])
+
+
+def test_turning_takes_an_empty_batch():
+    assert rotary(torch.zeros(0, 3, 4)).shape == (0, 3, 4)
+
+
+def test_the_smallest_number_of_buckets_counts_near_keys_one_by_one():
+    offsets = torch.tensor([2, 0, -1, -2, -3])
+    found = t5_buckets(offsets, num_buckets=3, max_distance=4, bidirectional=False)
+    assert found.tolist() == [0, 0, 1, 2, 2]
+
+
+def test_writing_takes_no_steps_at_all_and_a_temperature_of_one_by_itself():
+    source = torch.tensor([[1, 2]])
+    assert EncoderDecoder(**SMALL).generate(source, steps=0, start=3).tolist() == [[3]]
+    model = LanguageModel(**SMALL)
+    assert torch.equal(model.generate(source, steps=0), source)
+    with torch.no_grad():
+        model.norm.bias += model.embedding.tokens.weight[0]  # likelier than the others, not certain
+    made = [
+        model.generate(source.repeat(200, 1), 1, *t, generator=torch.Generator().manual_seed(0))
+        for t in ((), (1.0,), (2.0,))
+    ]
+    assert torch.equal(made[0], made[1]) and not torch.equal(made[0], made[2])
+
+
+def test_what_an_embedding_is_unless_told_otherwise():
+    assert len(Embedding(7, 8, 2, positions="learned").learned.table) == 512
+    assert Embedding(7, 8, 2, positions="t5").t5.bidirectional
+
+
+def test_what_blocks_and_models_are_unless_told_otherwise():
+    assert dataclasses.asdict(ModelConfig(**SMALL)) == SMALL | {
+        "d_ff": None, "norm_first": True, "dropout": 0.0, "activation": "relu",
+        "num_kv_heads": None, "rotary_base": None, "positions": "sinusoidal", "max_len": 512,
+        "scaled": True, "tied": True, "is_causal": False,
+    }  # fmt: skip
+    for config, by_place in ((BlockConfig, [8, 2]), (ModelConfig, [7])):
+        with pytest.raises(TypeError, match="positional"):
+            config(*by_place, **{k: v for k, v in SMALL.items() if by_place == [7] and v != 7})
+
+
+def test_of_tokens_that_are_equally_likely_the_first_are_kept():
+    logits = torch.randint(0, 2, (1000,)).float()
+    kept = next_token_probabilities(logits, top_k=3).nonzero().flatten()
+    assert torch.equal(kept, logits.nonzero().flatten()[:3])
+
+
+@pytest.mark.parametrize("door", [attention, fused_attention])
+def test_attention_takes_an_empty_batch_and_refuses_values_of_other_leading_dimensions(door):
+    nothing = torch.zeros(0, 3, 4)
+    out = door(nothing, nothing, nothing)
+    assert (out if door is fused_attention else out[0]).shape == (0, 3, 4)
+    x = torch.zeros(2, 3, 4)
+    with pytest.raises(ValueError, match="q, k and v must agree in their leading dimensions"):
+        door(x, x, torch.zeros(2, 5, 3, 4))
+
+
+def test_decoding_takes_the_first_token_and_the_last_and_no_other():
+    words = Vocabulary(["a", "b"])
+    last = len(words) - 1
+    assert words.decode([0, last]) == "b"
+    for wrong in (-1, last + 1):
+        with pytest.raises(ValueError, match=f"ids must be from 0 to {last}; got {wrong}"):
+            words.decode([wrong])
+
+
+def test_batches_share_a_size_and_are_dealt_from_seed_0_unless_told_otherwise():
+    x = torch.arange(100)
+    plain, zero, one = (
+        next(batches(x, batch_size=50, **s))[0] for s in ({}, {"seed": 0}, {"seed": 1})
+    )
+    assert torch.equal(plain, zero) and not torch.equal(plain, one)
+    with pytest.raises(
+        ValueError, match=r"must share a size of batch_size or more; got \[100, 99\]"
+    ):
+        batches(x, x[1:], batch_size=2)
+
+
+def test_every_mutant_that_is_excused_is_still_in_the_source():
+    excused = mutants.excuses()
+    modules = {name.partition(":")[0].partition(".")[0] for name in excused}
+    assert excused and modules <= set(mutants.TESTS)
+    assert excused - {name for module in modules for name in mutants.named(module)} == set()
+
+
+def test_every_module_has_tests_to_run_its_mutants_against():
+    for module, tests in mutants.TESTS.items():
+        assert (ROOT / "src" / "attention" / f"{module}.py").exists(), module
+        for name in tests:
+            assert (ROOT / "tests" / f"test_{name}.py").exists(), name
+
+
+def test_a_mutant_differs_in_one_place_and_goes_by_a_name_of_its_own():
+    source = "def f(x, y=True):\n    return -x + 1 if x < 2 else x and y"
+    made = dict(mutants.mutants(source))
+    assert made[".f: x < 2 -> x <= 2"] == source.replace("x < 2", "x <= 2")
+    assert made[".f: True -> False"] == source.replace("True", "False")
+    assert made[".f: -x -> x"] == source.replace("-x", "x")
+    assert made[".f: -x + 1 -> -x - 1"] == source.replace("+ 1", "- 1")
+    assert made[".f: x and y -> x or y"] == source.replace("and", "or")
+    assert set(made.values()).isdisjoint({source}) and len(set(made.values())) == len(made) == 7

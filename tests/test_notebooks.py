@@ -342,6 +342,15 @@ secret = 1
 :tags: [hide-input]
 shown = 1
 ```
+
+```{code-cell} python
+plain = 2
+```
+
+```{code-cell} python
+:tags: [setup]
+ready = 3
+```
 """
 TWO = """---
 jupytext: {text_representation: {extension: .md, format_name: myst}}
@@ -446,9 +455,9 @@ def test_code_becomes_cells(small):
     assert [c.source for c in code[1:]] == [
         'def f(x):\n    raise NotImplementedError("write your answer here: In code")',
         'try:\n    check.f(f)\nexcept AssertionError as hint:\n    print(f"Not yet: {hint}")',
-        "shown = 1",
-    ]
-    assert code[-1].metadata == {"cellView": "form", "jupyter": {"source_hidden": True}}
+        "shown = 1", "plain = 2", "ready = 3",
+    ]  # fmt: skip
+    assert code[-3].metadata == {"cellView": "form", "jupyter": {"source_hidden": True}}
 
 
 def test_exercises_are_noted_for_the_course(small):
@@ -459,6 +468,8 @@ def test_exercises_are_noted_for_the_course(small):
     assert "answer" not in first and first["solution"] == "Done."
     assert second["points"] == 3 and second["check"] == "check.f(f)"
     assert second["remarks"] == "Remark."
+    # what the exercises need: the first cell, and those tagged setup
+    assert book["chapters"]["one"]["code"] == ["shown = 1", "ready = 3"]
 
 
 def test_writing_again_changes_nothing(small):

@@ -9,7 +9,15 @@ import pages
 import pytest
 import torch
 
-from attention import attention, causal_mask, reach, sliding_window_mask, softmax
+from attention import (
+    Vocabulary,
+    attention,
+    causal_mask,
+    prefix_mask,
+    reach,
+    sliding_window_mask,
+    softmax,
+)
 from attention.data import weather_sentences
 
 TEXT = (pages.BOOK / "masking.md").read_text("utf-8")
@@ -30,18 +38,23 @@ def test_the_mask_by_hand():
     out, weights = attention(scores, torch.eye(3), values, causal_mask(3), scale=1.0)
     assert weights[0].tolist() == [1, 0, 0] and out[0].tolist() == [1, 0]
     says("{:.3f} for *The*, {:.3f} for *cat* and {:.3f} for *sat*", *soft(2, 1, 3))
-    says("$e^{{2-1}} = {:.3f}$.", weights[1, 0] / weights[1, 1])
+    says("Then the row would sum to {:.3f}.", sum(soft(2, 1, 3)[:2]))
+    says("is $e^{{2-1}} = {:.3f}$ before and after.", weights[1, 0] / weights[1, 1])
     e = math.e
     says("$e^2 = {:.3f}$ and $e^1 = {:.3f}$ sum to {:.3f}. The", e * e, e, e * e + e)
     says(
         "weights are {:.3f} and {:.3f}, the output is $({:.3f}, {:.3f})$", *weights[1, :2], *out[1]
     )
-    says("twice $e^1 = {:.3f}$ sum to {:.3f}, the weights", e, 1 + 2 * e)
+    says("and twice $e^1 = {:.3f}$ sum to {:.3f}, the weights", e, 1 + 2 * e)
     says("are {:.3f}, {:.3f} and {:.3f}, the output is $({:.3f}, {:.3f})$", *weights[2], *out[2])
     before = torch.softmax(scores, -1)
     assert torch.equal(before[0].sort().values, before[1].sort().values)
     assert [f"{x:.3f}" for x in before[0]] == ["0.245", "0.090", "0.665"]
-    assert "0.245, 0.090, 0.665; the same again; and 0.155, 0.422, 0.422" in TEXT
+    assert "0.245, 0.090, 0.665; the same three numbers in another order; and 0.155" in TEXT
+    assert [f"{x:.2f}" for x in (*weights[1, :2], *weights[2])] == [
+        "0.73", "0.27", "0.16", "0.42", "0.42",
+    ]  # fmt: skip
+    assert "1 0 0; 0.73 0.27 0; 0.16 0.42 0.42" in TEXT
 
 
 def test_the_counts():
@@ -49,8 +62,9 @@ def test_the_counts():
     says("Six of the nine pairs")
     for n in (1, 5, 20):
         assert causal_mask(n).sum() == n * (n + 1) // 2
-    says("$20^2 = 400$ without, $20 \\cdot 21/2 = {}$ with", int(causal_mask(20).sum()))
-    says("the ${}$ pairs of different tokens", int(causal_mask(20).tril(-1).sum()))
+    says("$20 \\cdot 21/2 = {}$. Each of the 20", int(causal_mask(20).sum()))
+    says("each of the ${}$ pairs of different tokens", int(causal_mask(20).tril(-1).sum()))
+    assert "=== hint 190" in TEXT and "$20^2 = 400$" in TEXT and 20**2 == 400
     says("Of 64 open cells {} are left", int(causal_mask(8).sum()))
 
 
@@ -58,33 +72,62 @@ def test_the_floor():
     sentences = weather_sentences()
     read = len(sentences) - 1
     tokens = sum(len(s.split()) + 1 for s in sentences if s != "the sun sets and the sky turns red")
+    floor = math.log(read) / (tokens / read)
+    says("The text consists of {} sentences such as", len(sentences))
     says("drawn from {} with equal chance", read)
     says("$\\ln {} = {:.3f}$ nats", read, math.log(read))
-    says("The masked models stay above {:.3f}:", math.log(read) / (tokens / read))
+    says("A sentence has {:.3f} tokens on average", tokens / read)
+    says("That makes {:.3f} nats a token.", floor)
+    says("The masked models stay above {:.3f}, also", floor)
+    says("The entropy rate of a generated text is {:.2f} nats.", floor)
+    vocabulary = Vocabulary(" ".join(sentences).split())
+    says("a loss of $\\ln {} = {:.2f}$ there", len(vocabulary), math.log(len(vocabulary)))
+    last = [s.split()[-1] for s in sentences]
+    says("than the {} that a constant answer gets", max(map(last.count, last)))
 
 
 def test_the_soft_mask():
-    says("$-10/8 = {:.2f}$: it shrinks", -10 / 8)
-    says("factor $e^{{-1.25}} = {:.3f}$ and not by", math.exp(-1.25))
-    says("and not by $e^{{-10}} = {:.6f}$.", math.exp(-10))
-    inside = math.exp(-20 / 4)
-    says("effective value is $-20/4 = {:g}$ and", -20 / math.sqrt(16))
-    says("the weight $e^{{-5}}/(1 + e^{{-5}}) = {:.4f}$", soft(0, -5)[1])
-    assert f"{soft(0, -20)[1]:.0e}" == "2e-09"
-    says("$e^{{-20}}/(1 + e^{{-20}})$, about $2 \\cdot 10^{{-9}}$")
-    many = 1000 * inside
-    says("$1000\\,e^{{-5}}/(1 + 1000\\,e^{{-5}}) = {:.3f}/{:.3f} = {:.3f}$", many, 1 + many,
-         sum(soft(0, *[-5] * 1000)[1:]))  # fmt: skip
+    says("acts like $-10/8 = {:.2f}$, and", -10 / math.sqrt(64))
+    says("only by the factor $e^{{-1.25}} = {:.3f}$", math.exp(-1.25))
+    says("shrinks by the factor $e^{{-10}} = {:.6f}$, and", math.exp(-10))
+    assert torch.tensor(-1e9).half() == -math.inf
+    assert torch.tensor([0.0, -1e9]).softmax(0)[1] == 0
+    for dtype in (torch.float16, torch.bfloat16, torch.float32):
+        smallest = torch.tensor(torch.finfo(dtype).min, dtype=dtype)
+        assert smallest + smallest == -math.inf  # "two of them sum to -inf"
+    late = torch.tensor([0.0, 0.0, 200.0]).softmax(0)
+    assert (late[:2] / late[:2].sum()).isnan().all()
+
+
+def test_the_checks():
+    says("sum to {:.3f}, so the weights are {:.3f}, {:.3f}, 0 and 0.", 1 + math.e, *soft(0, 1))
+    honest = [i for i in range(10) if not prefix_mask(11, 4)[i, i + 1]]
+    says("At {}. Positions 0, 1 and 2 see", len(honest))
+    assert honest == list(range(3, 10))
+
+
+def test_the_coins():
+    two = 2 * math.log(2) / 3
+    says("$2 \\ln 2 / 3 = {:.3f}$. 2.", two)
+    says("3. $\\ln 2 = {:.3f}$, at every position.", math.log(2))
+    says("${:.3f}/16 = {:.3f}$.", math.log(2), math.log(2) / 16)
+    assert two < 0.47 and 0.30 < two
+
+
+def test_hiding_only_the_answer_leaks_in_two_layers():
+    mask = ~torch.eye(8).roll(1, dims=1).bool()
+    mask[-1, 0] = True
+    assert not reach(mask, 1).diagonal(1).any() and reach(mask, 2).all()
+    assert mask[5, 4] and mask[3, 5] and mask[2, 4] and mask[3, 2]  # the two paths
+    says("No. With `mask = ~torch.eye(8).roll(1, dims=1).bool()` and `mask[-1, 0] = True`")
 
 
 def test_the_reach():
     window = causal_mask(8) & sliding_window_mask(8, 3)
     knows = [int(reach(window, layers)[-1].sum()) for layers in (1, 2, 3, 4)]
-    says("The last token knows of {}, {}, {} and {} of the 8 tokens", *knows)
+    says("The last token knows of {}, {}, {} and {} of the 8 tokens.", *knows)
+    assert reach(causal_mask(7) & sliding_window_mask(7, 3), 3)[6].all()  # the relay
     wide = causal_mask(40) & sliding_window_mask(40, 3)
-    five = causal_mask(40) & sliding_window_mask(40, 5)
-    said = "{}. One layer reaches 4 tokens back, and each further layer reaches 4 further"
-    says(said, int(reach(five, 6)[-1].sum()) - 1)
     assert [int(reach(wide, layers)[-1].sum()) for layers in (1, 2, 4)] == [3, 5, 9]
     assert "is 3, 5 and 9 cells wide" in TEXT
     for layers, w in itertools.product((1, 2, 3), (1, 2, 5)):
@@ -139,11 +182,14 @@ def test_the_bridge():
 def page():
     """The names that the page's own code cells define: the page, not a copy of it."""
     matplotlib.use("Agg")
-    names = {}
+    glued = {}
+    names = {"glue": lambda name, value, display: glued.update({name: value}), "glued": glued}
     for cell in re.findall(r"^```\{code-cell\} python\n(.*?)^```$", TEXT, flags=re.S | re.M):
-        if "from attention.widgets" in cell or "glue(" in cell:
+        if "from attention.widgets" in cell:
             continue
+        cell = cell.replace("from myst_nb import glue\n", "")
         cell = re.sub(r"\A---\n.*?^---\n", "", cell, flags=re.S | re.M)
+        cell = re.sub(r"\A:tags:.*\n", "", cell)
         exec(compile(cell, "masking.md", "exec"), names)
     return names
 
@@ -170,10 +216,24 @@ def test_the_model_that_cheats(page):
     assert "<end>" in page["vocabulary"].words and len(page["vocabulary"]) == 35
 
 
-def test_what_the_future_does(page):
-    assert set(page["answers"]["masked"]) == {"red"}
-    repeated = [a == b for a, b in zip(page["answers"]["unmasked"], page["words"], strict=True)]
-    assert sum(repeated) >= 9, page["answers"]["unmasked"]
+def test_only_the_answer_matters(page):
+    floor, hidden = page["floor"], page["hidden"]
+    for seed in range(3):
+        everything, rest, answer, past = (values[seed] for values in hidden.values())
+        assert everything < 0.1 and 0.115 < rest < 0.245 < floor  # hiding the rest hardly matters
+        assert 2.5 * floor < past and 2.5 * floor < answer < 3.6 * floor  # "about three times"
+        assert 1.65 < answer < 1.995 and 1.495 < past < 1.755
+    on_next = [page["looks"][name].diagonal(1).mean() for name in page["names"]]
+    assert on_next[0] == 0 and on_next[1] > 0.2
+
+
+def test_what_it_may_see(page):
+    shares, words = page["shares"], page["cat_sentence"]("tired")[0]
+    cat, mat = words.index("cat"), words.index("mat")
+    assert f"{shares['all, tired'][cat]:.3f}" == f"{shares['all, warm'][mat]:.3f}" == "0.997"
+    assert torch.equal(shares["causal, tired"], shares["causal, warm"])
+    assert shares["causal, tired"].tolist() == [0.125] * 8 + [0.0] * 2
+    says("All eight visible words get the weight")
 
 
 def test_the_five_lines_and_the_late_mask(page):
@@ -186,9 +246,36 @@ def test_the_five_lines_and_the_late_mask(page):
 
 
 def test_reading_a_prompt_without_the_mask(page):
-    torch.testing.assert_close(page["one_by_one"], page["with_mask"], atol=1e-4, rtol=0)
-    off = (page["without"] - page["with_mask"]).abs().amax(-1)[0]
-    assert (off > 0.05).all()  # every place differs, the last one included
-    assert page["loss_without"] > 1.3 * page["loss_with"]
-    chances = [float(x) for x in page["chances"]]
+    off = page["off"]
+    assert off[0].max() == 0  # the embeddings, and with them the keys and values of layer 1
+    assert (off[1, :6] > 0.01).all() and off[1, 6] < 1e-5
+    assert (off[2] > 0.02).all()
+    model, text = page["model"], page["fresh"]
+    losses, chances = [], []
+    for model.is_causal in (False, True):  # as the cell with the glue does
+        losses.append(page["next_token_loss"](model, text).item())
+        logits = model(page["prompt"])[0, -1].softmax(-1)
+        chances.append(logits[page["vocabulary"]["red"]].item())
+    assert losses[0] > 1.3 * losses[1]
     assert min(chances) > 0.5 and abs(chances[0] - chances[1]) < 0.05  # red, either way
+
+
+def test_a_row_with_nothing(page):
+    fills = page["fills"]
+    assert fills["-inf"].isnan().all() and not fills["this book"].any()
+    assert torch.allclose(fills["-1e9"], torch.full((1, 3), 1 / 3))
+    assert page["s"].grad.isnan().all() and not page["mended"].any()
+    nothing = torch.tensor([[True, False], [False, False]])  # the second row is empty
+    v = torch.ones(2, 1, requires_grad=True)
+    out = torch.zeros(2, 2).masked_fill(~nothing, -math.inf).softmax(-1) @ v
+    out[0].sum().backward()  # nobody uses the second output
+    assert v.grad.isnan().all()
+
+
+def test_the_answers_to_the_questions(page):
+    glued = page["glued"]
+    assert glued["masking-guess-writers"] == 2 and glued["masking-guess-it"] == 3
+    assert glued["masking-check-pairs"] == 210 and glued["masking-check-prefix"] == 7
+    assert f"{glued['masking-it-all']:.3f}" == "0.997"
+    ratio = glued["masking-loss-without"] / glued["masking-loss-with"]
+    assert ratio > 1.3

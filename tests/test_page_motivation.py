@@ -1,67 +1,194 @@
 """The numbers that chapter 1 prints are the numbers that come out."""
 
+import math
 import re
 
+import pytest
 import torch
 from pages import BOOK, printed, prose
-from torch import nn
 
-from attention import MultiHeadAttention
+from attention import attention, cat_sentence
 from attention.checks.motivation import _layers
+from attention.figures import motivation_history as history
+from attention.figures import motivation_trials as trials
 from attention.widgets import Paths
+
+PAGE = (BOOK / "motivation.md").read_text("utf-8")
+
+
+def alternative(name: str) -> str:
+    """The alternative text of the figure with this name."""
+    return re.search(rf'name: {name}\n.*?alt: "(.*?)"\n---', PAGE, flags=re.S)[1]
+
+
+def cell(start: str) -> str:
+    """The code cell in which a line begins with `start`."""
+    (found,) = (
+        code for code in re.findall(r"^```\{code-cell\} python\n(.*?)^```", PAGE, re.S | re.M)
+        if re.search(rf"^{re.escape(start)}", code, re.M)
+    )  # fmt: skip
+    return re.sub(r"\A(---\n.*?\n---|:tags:.*?)\n", "", found, flags=re.S)
 
 
 def test_positions_in_the_opening_sentence():
-    words = "The cat sat on the mat because it was warm".split()
+    words = cat_sentence("warm")[0]
     ordinal = {2: "second", 6: "sixth", 8: "eighth"}
     it, mat, cat = (ordinal[words.index(w) + 1] for w in ("it", "mat", "cat"))
-    printed("motivation", "*it* is the {} word, *mat* the {}, *cat* the {}", it, mat, cat)
+    printed("motivation", "*Cat* is the {} word, *mat* the {} and *it* the {}", cat, mat, it)
+    at = [words.index(word) for word in ("cat", "mat", "it", "warm")]
+    said = "*cat* is in position {}, *mat* in {}, *it* in {} and the last word in {}."
+    printed("motivation", said, *at)
     names = {2: "two", 6: "six"}
-    back = [names[words.index("it") - words.index(w)] for w in ("mat", "cat")]
-    wanted = "a thick one goes {} words back to 'mat' and a thin one {} words back to 'cat'"
-    assert wanted.format(*back) in (BOOK / "motivation.md").read_text("utf-8")
+    back = [names[words.index("it") - words.index(w)] for w in ("cat", "mat")]
+    wanted = "a thick one goes {} words back to 'cat' and a thin one {} words back to 'mat'"
+    assert wanted.format(*back) in alternative("fig-motivation-it")
+
+
+def test_the_averages():
+    _, X = cat_sentence("tired")
+    printed("motivation", "$(1 + 0.5)/10 = {:.2f}$", X.mean(0)[0])
+    for j, name in enumerate(("alive", "place", "pronoun", "adjective", "state")):
+        assert f"{name} {X.mean(0)[j]:g}" in alternative("fig-motivation-mean").split("below:")[1]
+    names: dict = {}
+    exec("import torch\nfrom attention import cat_sentence, table, FEATURES", names)
+    exec(cell("new = []"), names)
+    tired, warm = names["new"]
+    text = "the new *alive* is $0.8 \\cdot 1 + 0.1 \\cdot 0.5 + 0.1 \\cdot 0 = {:.2f}$"
+    printed("motivation", text, tired[0])
+    said = alternative("fig-motivation-weighted")
+    for vector in (tired, warm):
+        values = [f"{x:g}".replace("-", "minus ") for x in vector.tolist()]
+        assert "alive {}, place {}, pronoun {}, adjective {}, state {}".format(*values) in said
+    printed("motivation", "$0.5 \\cdot 1 + 0.5 \\cdot 0.5 = {:.2f}$", (0.5 * (X[1] + X[7]))[0])
+
+
+def test_the_review_is_the_one_that_is_counted():
+    names: dict = {"glue": lambda *a, **k: None}
+    exec(cell("review = ("), names)
+    shown = re.search(r"^> (The restaurant.*)$", PAGE, re.M)[1]
+    assert names["review"] == shown and names["n"] == 37
+    alt = alternative("fig-motivation-parameters")
+    assert (
+        f"with a point at 37 words and {(names['n'] * names['d_model']) ** 2 / 1e9:.1f} billion"
+        in alt
+    )
+    assert f"stays at {4 * 1024**2 / 1e6:.1f} million" in alt
 
 
 def test_the_verb_agrees_with_a_noun_twelve_words_back():
     text = prose("motivation")
-    sentence = text[text.index('"The books that') + 1 :].split('"')[0].replace(",", "").split()
+    sentence = text[text.index("*The books that") + 1 :].split("*")[0].replace(",", "").split()
     back = sentence.index("were") - sentence.index("books")
     printed("motivation", "must agree with *books*, {} words back", back)
 
 
 def test_layers_between_two_words():
     centred, causal = _layers(20, 5, False, False), _layers(20, 5, True, False)
-    printed("motivation", "it reaches 2 words to each side, so {} layers", centred)
-    printed("motivation", "Looking only back, it reaches 4, so {} layers", causal)
-    assert _layers(20, 5, False, True) == 4  # "With gaps that widen ..., four are"
-    printed("motivation", "they reach {} words centred, {} looking back", 4 * 2, 4 * 4)
+    assert (centred, causal, _layers(20, 5, False, True)) == (10, 5, 4)
+    assert "four layers are enough" in PAGE
+    printed("motivation", "Four layers reach {} words with a centred window, and {} ", 8, 16)
+    names: dict = {}
+    exec("import torch\nimport torch.nn.functional as F", names)
+    exec(cell("def reached"), names)
+    for how, layers in (({}, 10), ({"causal": True}, 5), ({"dilated": True}, 4)):
+        assert 25 in names["reached"](layers, **how)
+        assert 25 not in names["reached"](layers - 1, **how)
+    assert names["reached"](1).tolist() == [3, 4, 5, 6, 7]
 
 
 def test_factors():
-    printed("motivation", "$0.8^{{49}} = {:.1f} \\cdot 10^{{-5}}$", 0.8**49 * 1e5)
+    printed("motivation", "$0.45^{{49}} = {:.1f} \\cdot 10^{{-17}}$", 0.45**49 * 1e17)
     printed("motivation", "$1.2^{{49}} = {:.1f} \\cdot 10^{{3}}$", 1.2**49 / 1e3)
     printed("motivation", "$\\gamma = 0.5^{{1/49}} = {:.3f}$", 0.5 ** (1 / 49))
-    printed("motivation", "Forty-nine factors of 0.8 make {:.5f}", 0.8**49)
-
-
-def test_pairs():
-    n = 20
-    text = "{} others, and itself, which makes {}. In all $20 \\cdot 20 = {}$ ordered pairs"
-    printed("motivation", text, n - 1, n, n * n)
-    printed("motivation", "One step *in a row*, and {:,} scores to compute", 100**2)
+    gate = 1 / (1 + math.exp(-4))
+    printed("motivation", "With a bias of 4 it is {:.3f} at the start.", gate)
+    printed("motivation", "$0.982^{{49}} = {:.2f}$", 0.982**49)
+    printed("motivation", "after five steps about {:.0f} % is left", 100 * 0.45**5)
+    said = ", ".join(["1", *(f"{0.45**i:.2f}" for i in range(1, 6))])
+    assert f"Above them: {said}." in alternative("fig-motivation-chain")
 
 
 def test_the_curves_of_forgetting_are_as_described():
-    page = (BOOK / "motivation.md").read_text("utf-8")
-    (cell,) = re.findall(r"```\{code-cell\} python\n(length, width.*?)```", page, flags=re.S)
-    names = {"torch": torch, "nn": nn, "MultiHeadAttention": MultiHeadAttention}
-    exec(cell, names)
-    plain, lstm, head = names["measured"].values()
-    alt = re.search(r'alt: "Three curves(.*?)"\n', page)[1]
-    assert f"to about 10 to the minus {-plain[0].log10().round():.0f}." in alt
-    assert f"falls slowly, to about {lstm[0]:.2f}." in alt
-    assert f"drops to about {head[:-1].mean():.1f} at word 49" in alt
-    assert head[:-1].max() < 2 * head[:-1].min() and plain[0] < plain[25] < lstm[0]
+    names: dict = {"torch": torch, "trials": trials, "glue": lambda *a, **k: None}
+    exec(cell("measured = {").replace("from myst_nb import glue", ""), names)
+    plain, shut, wide, head = names["measured"].values()
+    assert (plain[0] / plain[-1]) ** (1 / 49) == pytest.approx(0.45, abs=0.005)
+    alt = alternative("fig-motivation-gradient")
+    for curve, end in ((plain, 0.5), (shut, 0.1)):
+        low = -math.floor(curve[0].log10() + 0.5)
+        assert f"from about 10 to the minus {low} at word 1 to about {end}" in alt or (
+            f"from about 10 to the minus {low} to about {end}" in alt
+        )
+        assert curve[-1] == pytest.approx(end, rel=0.3)
+    assert 0.03 < wide.min() and wide.max() < 0.3  # "nearly level at about 0.1"
+    assert f"level at about {head[:-1].mean():.3f}".rstrip("0") in alt and head[-1] < 0.03
+    assert head[:-1].max() < 2 * head[:-1].min()
+    printed("motivation", "each of the 50 words has a weight near 1/{}", 50)
+
+
+def test_larger_parameters_explode():
+    names: dict = {"torch": torch, "trials": trials, "before": type("none", (), {})}
+    names["before"].factors = staticmethod(lambda first: first)
+    exec(cell("first = {}"), names)
+    first = names["first"]
+    assert -18 < math.log10(first[1]) < -16.5 and -5.5 < math.log10(first[2]) < -4.5
+    assert 1 < first[3] < 4 and 2500 < first[4] < 4500
+
+
+@pytest.mark.parametrize("n, learn", [(11, (1, 1, 1, 1)), (50, (0, 0, 1, 1))])
+def test_which_layers_remember_the_first_word(n, learn):
+    for wanted, make in zip(learn, trials.layers(32).values(), strict=True):
+        share, _, _ = trials.first_word(make, n)
+        assert share > 0.99 if wanted else 0.2 < share < 0.3
+
+
+def test_attention_finds_the_noun_by_its_weight():
+    _, layer, text = trials.first_word(trials.layers(32)["attention"], 50)
+    with torch.no_grad():
+        assert layer(text)[1][0, 0, -1, 0] > 0.99
+
+
+def test_a_smaller_state_keeps_fewer_facts():
+    small, large = (
+        trials.facts(lambda size=size: trials.lstm(32, size, gate=4.0), 8, size) for size in (8, 64)
+    )
+    alt = alternative("fig-motivation-facts")
+    for share in (small, large):
+        (said,) = (int(x) for x in re.findall(r"falls to about (\d+) for 8", alt)
+                   if abs(int(x) - 100 * share) < 5)  # fmt: skip
+    assert trials.facts(trials.layers(32)["attention"], 8) > 0.99
+
+
+def test_steps_in_a_row():
+    names: dict = {"torch": torch, "attention": attention, "table": lambda *a, **k: a[0]}
+    exec(cell("x = torch.randn(1, 100, 64)"), names)
+    assert names["steps"] == 99 and names["weights"].numel() == 100**2
+    printed("motivation", "One step *in a row*, but {:,} scores".replace("One", "one"), 100**2)
+    assert sum(range(1, 100)) == 99 * 100 // 2
+
+
+def test_additive_attention_by_hand():
+    s, h = torch.tensor(0.5), torch.tensor([-0.5, 0.5, 1.5])
+    e = torch.tanh(s + h)
+    a = e.softmax(0)
+    printed("motivation", "e &= (0,\\ {:.3f},\\ {:.3f})", *e[1:])
+    printed("motivation", "\\exp e &= (1,\\ {:.3f},\\ {:.3f})", *e.exp()[1:])
+    printed("motivation", "\\text{{sum}} &= {:.3f}", e.exp().sum())
+    printed("motivation", "a &= ({:.3f},\\ {:.3f},\\ {:.3f})", *a)
+    printed("motivation", "c &= {:.3f}", a @ h)
+
+
+def test_the_alignment_reverses_three_words():
+    said = alternative("fig-motivation-alignment")
+    assert f"{len(history.FRENCH)} French words as rows, {len(history.ENGLISH)} English" in said
+    assert len(history.LOOKS) == len(history.FRENCH)
+    for french, english in (
+        ("zone", "Area"),
+        ("économique", "Economic"),
+        ("européenne", "European"),
+    ):
+        looks = history.LOOKS[history.FRENCH.index(french)]
+        assert history.ENGLISH[max(looks, key=looks.get)] == english
 
 
 def test_what_the_explorer_is_said_to_show():
@@ -77,3 +204,10 @@ def test_what_the_explorer_is_said_to_show():
     ends = [path(n=n, kernel=3, dilated=wide) for wide in (True, False) for n in (8, 64)]
     said = "grows from {} to {}; without dilation it grows from {} to {}."
     printed("motivation", said, *ends)
+
+
+def test_pairs_of_twenty_words():
+    n = 20
+    printed("motivation", "each word has {} others, but it gets {} weights", n - 1, n)
+    printed("motivation", "so there are $20 \\cdot 20 = {}$", n * n)
+    assert re.search(rf":name: check-motivation-pairs\n:type: number\n:answer: {n * n}\n", PAGE)

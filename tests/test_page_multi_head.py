@@ -74,7 +74,7 @@ def test_two_heads_by_hand(page):
     assert page["a_0"][it, 9].item() == pytest.approx(e8 / (e8 + 9), abs=1e-6)
     says("They get {:.3f} each", page["a_1"][it, 1])
     assert torch.equal(page["a_1"][it, [1, 5, 7]], page["a_1"][it, [1, 1, 1]])
-    says("almost whole, {:.3f}. The single head has to share, so only a quarter",
+    says("almost whole, {:.3f}. The single head has to share its weight",
          page["joined"][it, 0])  # fmt: skip
     assert page["one"][it, 0].item() == pytest.approx(0.25, abs=0.001)
     a, b = torch.tensor([0.5, -0.3]), torch.tensor([0.8, 0.1])

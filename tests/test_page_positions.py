@@ -2,10 +2,21 @@
 
 import math
 
+import pytest
 import torch
 from pages import BOOK, printed, table
 
-from attention import attention, causal_mask, shift_matrix, sinusoidal_encoding, t5_buckets
+from attention import (
+    alibi_bias,
+    attention,
+    cat_sentence,
+    causal_mask,
+    rotary,
+    shift_matrix,
+    sinusoidal_encoding,
+    softmax,
+    t5_buckets,
+)
 
 Q = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
 K = torch.tensor([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
@@ -16,9 +27,29 @@ def signed(x, digits=3):
     return f"{x:.{digits}f}".replace("-", "−")
 
 
-def test_weights_of_the_opening_answer():
+def open_page():
+    return (BOOK / "positions.md").read_text("utf-8")
+
+
+def alternative(start):
+    """The alternative text that begins like this."""
+    return (text := open_page())[text.index(start) :].split('"\n')[0]
+
+
+def test_it_finds_the_cat_in_both_orders():
+    words, x = cat_sentence("tired")
+    for order in (range(10), [0, 5, 2, 3, 4, 1, 6, 7, 8, 9]):
+        names, moved = [words[i] for i in order], x[list(order)]
+        weights = softmax(8 * moved[names.index("it"), 2] * (moved[:, 0] - moved[:, 1]))
+        assert f"{weights[names.index('cat')]:.3f}" == "0.997"
+    printed("positions", "*it* gave *cat* the weight {}", "0.997")
+    assert open_page().count("0.997, as before") == 2  # the option and the answer
+
+
+def test_weights_of_i_love_math():
     weights = attention(Q, K, V)[1]
-    printed("positions", '"I" gives "math" the weight {:.3f} in both orders', weights[0, 2])
+    assert f"*I* looking at *math*: its number is {weights[0, 2]:.3f} in both" in open_page()
+    printed("positions", "between *I* and *math* is {:.3f} before and after", weights[0, 2])
 
 
 def rows(matrix):
@@ -45,19 +76,35 @@ def test_matrices_of_the_exercise_on_order():
 
 def test_alternative_text_of_the_two_orders():
     weights = attention(Q, K, V)[1]
-    text = (page := open_page())[page.index("Two tables of attention weights") :]
+    text = alternative("Two tables of attention weights")
     for row in (*weights, *weights.flip(0, 1)):
-        assert " ".join(f"{x:.3f}" for x in row.tolist()) in text.split('"')[0]
+        assert " ".join(f"{x:.3f}" for x in row.tolist()) in text
 
 
-def open_page():
-    return (BOOK / "positions.md").read_text("utf-8")
+def causal_layers(x, layers, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    for _ in range(layers):
+        w_q, w_k, w_v = torch.randn(3, 4, 4, generator=generator)
+        x = x + attention(x @ w_q, x @ w_k, x @ w_v, causal_mask(len(x)))[0]
+    return x
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_one_causal_layer_sees_its_past_as_a_set_and_two_do_not(seed):
+    x = torch.randn(4, 4, generator=torch.Generator().manual_seed(100 + seed))
+    order = [2, 1, 0, 3]  # dog bites man . and man bites dog .
+    one, moved = causal_layers(x, 1, seed), causal_layers(x[order], 1, seed)
+    torch.testing.assert_close(one[3], moved[3])
+    for word, place in ((0, 2), (1, 1), (2, 0)):  # each of the words sees another set
+        assert (one[word] - moved[place]).abs().max() > 1e-3
+    two, moved = causal_layers(x, 2, seed), causal_layers(x[order], 2, seed)
+    assert (two[3] - moved[3]).abs().max() > 1e-3
 
 
 def test_steps_of_normalised_integers():
     printed("positions", "498/499 and 499/499 differ by {:.3f}", 1 / 499)
-    printed("positions", "5 tokens the next token is {:g} further on", 1 / 4)
-    printed("positions", "in one of 101 tokens {:g}.", 1 / 100)
+    assert "is 0.25 away in a text of 5 tokens and 0.01 away in one of 101" in open_page()
+    assert (1 / (5 - 1), 1 / (101 - 1)) == (0.25, 0.01)
 
 
 def test_encodings_by_hand():
@@ -74,25 +121,52 @@ def test_encodings_by_hand():
     total = torch.tensor([0.5, 0.3, -0.1, 0.8]) + pe[3]
     printed("positions", r"=\, & [{:.3f}, {:.3f}, {:.3f}, {:.3f}]", *total.tolist())
     printed("positions", r"+\, & [{:.3f}, {:.3f}, {:.3f}, {:.3f}]", *pe[3].tolist())
-    printed("positions", "column 0 moves by {:.3f}, column 2 by {:.3f}", pe[1, 0], pe[1, 2])
+    printed("positions", "column 0 moves by {:.3f} and column 2 by {:.3f}", pe[1, 0], pe[1, 2])
+    row = [signed(x) for x in sinusoidal_encoding(4, 16)[3, :4].tolist()]
+    printed("positions", "the row begins {}, {}, {}, {}.", *row)
+
+
+def test_the_clock_of_the_guess():
+    pe = sinusoidal_encoding(5000, 8)[427].tolist()
+    pairs = "$[{:.3f}, {:.3f}]$, $[{:.3f}, {:.3f}]$, $[{:.3f}, {:.3f}]$ and $[{:.3f}, {:.3f}]$"
+    printed("positions", "Four clocks show " + pairs, *pe)
+    printed("positions", "its sine would be {:.3f}", math.sin(0.042))
 
 
 def test_periods():
     printed("positions", r"$2\pi \approx {:.3f}$", 2 * math.pi)
     for pair in range(4):
         turn = 2 * math.pi * 10000 ** (2 * pair / 8)
-        assert f"{turn:,.1f}" in open_page().split("Four dials")[1].split('"')[0]
+        assert f"{turn:,.1f}" in alternative("Four dials. On the first")
+    last = 2 * math.pi * 10000 ** (510 / 512)
+    printed("positions", "turns once in {:.3f} positions and the last once in {:,.0f}",
+            2 * math.pi, last)  # fmt: skip
+    text = alternative("Three rising lines over the pair of columns")
+    for base in (100, 10000):
+        assert f"{2 * math.pi * base ** (62 / 64):,.0f}" in text
+    assert 2 * math.pi * 5e5 ** (62 / 64) > 2e6 and "ends above two million" in text
+
+
+def test_hands_that_hardly_move():
+    slow = []
+    for base in (1e4, 5e5):
+        speed = base ** (-torch.arange(0, 64, 2).double() / 64)
+        slow.append(int((512 * speed < 0.1).sum()))
+    printed("positions", "{} of the 32 hands turn by less than 0.1 radians", slow[0])
+    printed("positions", "with base 10,000, but {} with base 500,000", slow[1])
 
 
 def test_divisors_of_the_two_bases():
-    printed("positions", "their divisor is $100^{{2/4}} = {:g}$ in one table and", 100 ** (2 / 4))
-    printed("positions", "in one table and {:g} in the other", 10000 ** (2 / 4))
+    printed(
+        "positions", "their divisor is $100^{{2/4}} = {:g}$ with the small base", 100 ** (2 / 4)
+    )
+    printed("positions", "small base and {:g} with the large one", 10000 ** (2 / 4))
 
 
 def test_positions_that_nearly_coincide():
     turns = round(710 / (2 * math.pi))
     gap = 710 - turns * 2 * math.pi
-    printed("positions", "710 is {} turns but for {:.5f}", turns, gap)
+    printed("positions", "710 is almost exactly {} turns ({:.5f} is missing)", turns, gap)
 
 
 def test_squared_length():
@@ -105,7 +179,7 @@ def test_squared_length():
 
 def test_dot_products_named_in_the_alternative_text():
     pe = sinusoidal_encoding(121, 64)
-    text = open_page().split("Two curves, symmetric")[1].split('"')[0]
+    text = alternative("Two curves, symmetric")
     product = pe @ pe[60]
     assert f"both reach {product[60]:.0f}" in text
     assert abs(product[63] - 25) < 1 and "about 25 at offset 3" in text
@@ -116,9 +190,59 @@ def test_dot_products_named_in_the_alternative_text():
     assert product[100:].abs().max() < 5 and "from offset 40 on goes up and down near 0" in text
 
 
-def test_first_bucket_that_training_never_met():
-    unmet = (t5_buckets(-torch.arange(200), bidirectional=False) > 21).nonzero().min().item()
-    printed("positions", "The buckets for offsets of {} and more were never met", unmet)
+def test_rotary_by_hand():
+    arrow = torch.tensor([[1.0, 0.0], [1.0, 0.0]])
+    (q, k), (later_q, later_k) = (
+        rotary(arrow, torch.tensor(pair).double()) for pair in ((5, 2), (8, 5))
+    )
+    hand = r"q' &= [\cos 5, \sin 5] = [{:.3f}, {:.3f}]\\ k' &= [\cos 2, \sin 2] = [{:.3f}, {:.3f}]"
+    printed("positions", hand, *q.tolist(), *k.tolist())
+    first, second = (q * k).tolist()
+    printed("positions", r"q'\cdot k' &= {:.3f} - {:.3f} = {:.3f} = \cos 3", first, -second, q @ k)
+    printed("positions", r"the score is $\cos 3 = {:.3f}$ again", later_q @ later_k)
+    text = alternative("Four dials with two arrows")
+    assert text.count(f"cos 3 = {signed(math.cos(3))}") == 2
+    assert f"cos 2 = {signed(math.cos(2))}" in text
+    assert f"falls slowly from 1 to {math.cos(0.6):.2f}" in alternative("Three cosine curves")
+
+
+def test_turns_of_the_four_hands_of_the_experiment():
+    speeds = [10000 ** (-2 * pair / 8) for pair in range(4)]  # d_k = 8
+    assert 4.5 < 31 * speeds[0] / (2 * math.pi) < 5
+    printed("positions", "gets half-way round ({:.1f} radians)", 31 * speeds[1])
+    printed("positions", "hardly move ({:.2f} and {:.3f} radians)", 31 * speeds[2], 31 * speeds[3])
+    printed("positions", "stand at {:.2f} and {:.3f} radians", 127 * speeds[2], 127 * speeds[3])
+
+
+def test_one_hand_confuses_offsets_that_the_explorer_shows():
+    from attention.widgets import RotaryArrows
+
+    w = RotaryArrows()
+    alike = [d - 40 for d, s in enumerate(w.scores.tolist()) if s > 0.99 and d != 40]
+    assert alike and w.scores[40] == 1
+    three = RotaryArrows(i=8, j=5, omega=0.5, content=-86)
+    assert three.scores.argmax() == 43 and "starts 86° behind" in open_page()
+
+
+def test_buckets():
+    distance = torch.arange(200)
+    bucket = t5_buckets(-distance, bidirectional=False)
+    assert bucket[:16].tolist() == list(range(16)) and bucket[16] == bucket[17] == 16
+    last = int((bucket == 31).nonzero().min())
+    assert f"stays at 31 from distance {last} on" in open_page()
+    printed("positions", "each about {:.0f} % wider", 100 * (8 ** (1 / 16) - 1))
+    unmet = int((bucket > 21).nonzero().min())
+    printed("positions", "the buckets for distances of {} and more were never used", unmet)
+    assert f"Up to {unmet - 1} they were met" in open_page()
+    small = t5_buckets(-torch.arange(10), num_buckets=8, max_distance=16, bidirectional=False)
+    assert ", ".join(str(int(b)) for b in small) in alternative("Table of queries 0 to 9")
+
+
+def test_biases_of_the_alibi_figure():
+    bias = alibi_bias(8, 5)
+    text = alternative("Two tables for five queries")
+    assert f"by {-bias[0, 1, 0]:.2f} per step to minus {-bias[0, 4, 0]:.2f}" in text
+    assert f"by {-bias[3, 1, 0]:.2f} per step to minus {-bias[3, 4, 0]:.2f}" in text
 
 
 def test_hands_of_the_exercise():

@@ -98,7 +98,7 @@ def test_what_the_numbers_do_not_say():
     short = K.clone()
     short[2] /= short[2].norm()
     kept = attention(Q, short, V)[1][2, 2], A[2, 2]
-    says("keep {:.3f} of its own attention instead of {:.3f}.", *kept)
+    says("*math* would give itself {:.3f} instead of {:.3f}.", *kept)
     distance = torch.cdist(OUT, V)
     says("at {:.3f}, not that of *math*, at {:.3f}.", distance[2, 1], distance[2, 2])
     assert distance[2].argmin() == 1 and distance[:, 2].argmin() == 2

@@ -86,7 +86,7 @@ def test_the_numbers_of_a_heatmap_can_be_read_on_every_shade(place, value):
     hue = {1: "above", -1: "below"}[value]
     own = {"above": plots.ABOVE, "below": plots.BELOW, "ink": plots.INK, "ink-deep": plots.INK_DEEP}
     named = own if place == "notebook" else _named(place)
-    page = _rgb("#121212" if place == "dark" else "#ffffff")  # the theme's
+    page = _rgb("#16191e" if place == "dark" else "#ffffff")  # type.css
     inks = {plots.INK: named["ink"], plots.INK_DEEP: named["ink-deep"]}
     inks[plots.INK_BETWEEN] = "#000000"
     for text, cell in zip(ax.texts, ax.collections[0].to_rgba(shades.numpy())[0], strict=True):

@@ -1,11 +1,12 @@
-"""What a chapter of the second edition promises its reader: length, figures, little printing."""
+"""What a chapter promises its reader: length, figures, little printing, terms in the glossary."""
 
+import ast
 import re
 
 import pytest
-from pages import BOOK
+from pages import BOOK, printed
 
-CHAPTERS = ["qkv", "scaling", "multi-head"]  # those of the second edition
+CHAPTERS = ["motivation", "qkv", "scaling", "multi-head", "positions", "masking", "blocks"]
 WORDS, FIGURES, PRINTS, WIDTH = 4500, 10, 6, 72
 HIDDEN = ("hide-input", "hide-cell", "remove-input", "remove-cell", "setup")
 FORBIDDEN = [
@@ -15,6 +16,7 @@ FORBIDDEN = [
     "powerful", "seamless",
 ]  # fmt: skip
 CELL = re.compile(r"^(`{3,})\{code-cell\}[^\n]*\n(.*?)^\1$", re.S | re.M)
+BOLD = re.compile(r"\*\*([^*\n]+)\*\*")
 DIRECTIVE = re.compile(r"^(`{3,}|:{3,})\{([\w-]+)\}", re.M)
 
 
@@ -70,6 +72,46 @@ def test_a_chapter_shows_more_than_it_prints(name):
     assert prints <= PRINTS, f"{name} has {prints} calls of print in cells that a reader sees"
 
 
+def names_of(body):
+    """(assigned, read) names of a cell."""
+    assigned, read = set(), set()
+    for node in ast.walk(ast.parse("\n".join(code(body)))):
+        if isinstance(node, ast.Name):
+            (assigned if isinstance(node.ctx, ast.Store) else read).add(node.id)
+        elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            assigned.add(node.name)
+        elif isinstance(node, ast.arg):
+            assigned.add(node.arg)
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            assigned |= {(a.asname or a.name).split(".")[0] for a in node.names}
+    return assigned, read
+
+
+def needs_what_is_removed(text):
+    """Names that a cell of the notebook reads and that only a removed cell has assigned."""
+    kept, removed, missing = set(), set(), set()
+    for match in CELL.finditer(text):
+        assigned, read = names_of(match[2])
+        if "remove-cell" in match[2].split("\n\n")[0]:
+            removed |= assigned
+        else:
+            missing |= (read - assigned - kept) & removed
+            kept |= assigned
+    return missing
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_a_notebook_needs_nothing_that_only_the_page_has(name):
+    assert not needs_what_is_removed(source(name))
+
+
+def test_a_name_that_only_the_page_has_would_be_seen():
+    page = "```{code-cell} python\n:tags: [remove-cell]\n\nn = 3\n```\n\n"
+    page += "```{code-cell} python\nprint(n)\n```\n"
+    assert needs_what_is_removed(page) == {"n"}
+    assert not needs_what_is_removed(page.replace("remove-cell", "remove-input"))
+
+
 @pytest.mark.parametrize("name", CHAPTERS)
 def test_no_visible_line_of_code_runs_off_a_phone(name):
     long = [
@@ -84,6 +126,27 @@ def test_no_phrase_that_the_book_does_without(name):
     text = re.sub(r"\s+", " ", prose(source(name))).lower()
     found = [phrase for phrase in FORBIDDEN if re.search(rf"\b{re.escape(phrase)}\b", text)]
     assert not found, f"{name}: {found}"
+
+
+def test_every_bold_term_is_in_the_glossary_and_every_term_there_is_bold_in_a_chapter():
+    bold = set()
+    for name in CHAPTERS:
+        text = CELL.sub("", without_exercises(source(name)))
+        text = re.sub(r"^[|>].*$", "", text, flags=re.M)  # tables and quoted sentences
+        found = {match[1].lower() for match in BOLD.finditer(text)}
+        bold |= {words for words in found if words[-1] not in '.:?!"'}  # else it is a lead-in
+    inside = source("glossary").split("```{glossary}\n:sorted:\n")[1].split("```")[0]
+    terms = [line.lower() for line in inside.splitlines() if re.match(r"\S", line)]
+    assert len(terms) == len(set(terms)) > 80
+    assert not bold - set(terms), f"not in the glossary: {sorted(bold - set(terms))}"
+    assert not set(terms) - bold, f"bold in no chapter: {sorted(set(terms) - bold)}"
+
+
+def test_the_hours_of_the_first_page_are_those_of_the_exercises():
+    minutes = [sum(map(int, re.findall(r"star-\d minutes-(\d+)", source(c)))) for c in CHAPTERS]
+    least, most = (round(found(minutes) / 60) for found in (min, max))
+    words = {1: "one", 2: "two", 3: "three", 4: "four", 5: "five"}
+    printed("index", f"take {words[least]} to {words[most]} hours more")
 
 
 @pytest.mark.parametrize("name", CHAPTERS)

@@ -5,6 +5,7 @@
 
 import copy
 import functools
+import gzip
 import re
 import sys
 from pathlib import Path
@@ -33,6 +34,29 @@ def test_a_page_asks_no_other_address_and_logs_no_error(chrome, address, page, w
         assert visit.complaints == []
         outside = [u for u in visit.requests if not u.startswith((address[way], "data:", "blob:"))]
         assert outside == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_first_visit_is_light(chrome, address, page):
+    """At most 12 requests, 180 KB gzipped without fonts, and 13,000 elements before a scroll."""
+    with Visit(chrome, address["http"], page) as visit:
+        elements = visit.page.evaluate("document.querySelectorAll('*').length")
+    paths = {urlsplit(u).path.lstrip("/") for u in visit.requests if u.startswith(address["http"])}
+    files = [SITE / path for path in paths if "_weights" not in path]  # fetched where they are near
+    plain = [f.read_bytes() for f in files if f.suffix != ".woff2"]
+    assert len(files) <= 12, files
+    assert sum(len(gzip.compress(data)) for data in plain) <= 180 * 1024
+    assert elements <= 13_000
+
+
+@pytest.mark.parametrize("page", [*PAGES, "404.html", "search.html"])
+def test_a_page_says_that_it_loads_nothing_but_its_own_files(page):
+    policy = html(page).select_one('meta[http-equiv="Content-Security-Policy"]')["content"]
+    rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
+    assert rules["default-src"] == rules["base-uri"] == "'none'"
+    allowed = {word for rule in rules.values() for word in rule.split() if "sha256" not in word}
+    assert allowed == {"'none'", "'self'", "file:", "data:", "'unsafe-inline'"}
+    assert "unsafe" not in rules["script-src"]
 
 
 def test_the_door_has_the_title_and_the_card_of_the_start_page():

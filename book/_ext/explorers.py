@@ -118,7 +118,7 @@ def _page_scripts(app, pagename, templatename, context, doctree):
     context["script_files"][:] = [s for s in context["script_files"] if not is_state(s)]
     names = getattr(app.env, "explorers_shown", {}).get(pagename, [])
     if names:
-        for name in ["shared", *names, "host"]:
+        for name in [*_base.shared_parts(names), *names, "host"]:
             app.add_js_file(f"explorers/{name}.js", loading_method="defer")
         app.add_js_file(None, body=ARRIVE)
         app.add_css_file("explorers/explorer.css")
@@ -130,8 +130,8 @@ def _write_modules(app, exception):
     folder = Path(app.outdir) / "_static" / "explorers"
     folder.mkdir(parents=True, exist_ok=True)
     source = Path(_base.__file__).parent
-    for path in source.glob("*.js"):
-        (folder / path.name).write_text(_base.static_module(path.stem), encoding="utf-8")
+    for name in [path.stem for path in source.glob("*.js") if path.stem != "shared"] + _base.SHARED:
+        (folder / f"{name}.js").write_text(_base.static_module(name), encoding="utf-8")
     (folder / "explorer.css").write_text((source / "explorer.css").read_text("utf-8"), "utf-8")
     (folder / "host.js").write_text(HOST.read_text("utf-8"), encoding="utf-8")
 

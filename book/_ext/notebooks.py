@@ -141,12 +141,20 @@ class Page:
                 self.cells.insert(start, new_markdown_cell(heading))
         self.level -= 1
 
-    def sources(self) -> list[str]:
-        """The code of the page's cells, without those of the solutions."""
-        return [
-            self.executed[n["cell_index"]].source
+    def sources(self, setup: bool = False) -> list[str]:
+        """The code of the page's cells, without those of the solutions.
+
+        With `setup` only what all its exercises need: the first cell, and those tagged setup.
+        """
+        cells = [
+            self.executed[n["cell_index"]]
             for n in self.doctree.findall(nodes.container)
             if is_cell(n) and not isinstance(n.parent.parent, solution_node)
+        ]
+        return [
+            cell.source
+            for k, cell in enumerate(cells)
+            if not setup or k == 0 or "setup" in cell.metadata.get("tags", ())
         ]
 
     def cell(self, node: nodes.Element) -> None:
@@ -324,7 +332,7 @@ class NotebookBuilder(Builder):
                 "title": tree.next_node(nodes.title).astext(),
                 "page": docname,
                 "setup": made.cells[1].source,
-                "code": page.sources(),
+                "code": page.sources(setup=True),
                 "exercises": list(page.exercises.values()),
             }
         about = {

@@ -98,7 +98,7 @@ class Exporter:
 def export(builder: Any, doctrees: dict[str, nodes.document]) -> dict[str, Any]:
     """All questions by chapter, in the book's order, and all terms of its glossary."""
     env, chapters, terms = builder.env, [], []
-    asking = set(env.question_names.values())
+    asking = set(vars(env).get("question_names", {}).values())  # none in a book that asks nothing
     for docname in dict.fromkeys([*env.toctree_includes.get(env.config.root_doc, []), *asking]):
         if docname in asking:
             page = Exporter(builder, docname)
@@ -112,7 +112,7 @@ def export(builder: Any, doctrees: dict[str, nodes.document]) -> dict[str, Any]:
                     "questions": [page.question(node) for node in tree.findall(question)],
                 }
             )
-        if docname in env.question_terms:
+        if docname in vars(env).get("question_terms", {}):
             page = Exporter(builder, docname)
             for term, told in glossary_items(env.get_and_resolve_doctree(docname, builder)):
                 said = as_html(page.write.inline(term)).removeprefix("<p>").removesuffix("</p>")

@@ -74,7 +74,8 @@ def _page(app, pagename, templatename, context, doctree):
         for name, card in cards.items()
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    made = json.dumps({"title": context["title"], "cards": cards}, ensure_ascii=False)
+    title = BeautifulSoup(context["title"], "html.parser").get_text()  # its number is in a span
+    made = json.dumps({"title": title, "cards": cards}, ensure_ascii=False)
     text = f"(window.attentionCards ??= {{}})[{json.dumps(pagename)}] = {made};\n"
     path.write_text(text, "utf-8")
 

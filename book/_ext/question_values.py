@@ -143,6 +143,19 @@ def shown(value: float, within: float) -> str:
     return "0" if text == "-0" else text
 
 
+def spoken(text: str) -> str:
+    """TeX in words, roughly: what a screen reader says where it knows no MathML.
+
+    >>> spoken(r"\\frac{1}{8} \\cdot \\sqrt{d_k}")
+    '(1)/(8) times square root of (d_k)'
+    """
+    text = re.sub(r"\\[td]?frac\{([^{}]*)\}\{([^{}]*)\}", r"(\1)/(\2)", text)
+    text = re.sub(r"\\sqrt\{([^{}]*)\}", r"square root of (\1)", text)
+    text = re.sub(r"\\(cdot|times)\b", "times", text)
+    text = re.sub(r"\\(text|mathrm|operatorname|left|right|quad)\b|\\[,;!: ]|[{}]", " ", text)
+    return " ".join(text.replace("\\", " ").split())
+
+
 def tex(kind: str, value: Any, within: float) -> str:
     """A number or a matrix in TeX."""
     if kind == "number":

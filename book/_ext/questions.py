@@ -184,6 +184,9 @@ def visit_part(self, node: question_part) -> None:
     part, more = node["part"], {}
     if part == "hint":
         more["data-wrong"] = json.dumps(node["wrong"])
+    if part == "options" and next(node.findall(nodes.math), None):
+        said = [values.spoken(item.astext()) for item in node[0].children]
+        more["data-said"] = json.dumps(said, ensure_ascii=False)
     tag = "details" if part == "answer" else "div"
     self.body.append(self.starttag(node, tag, CLASS=f"question-{part}", **more))
     if part == "answer":

@@ -36,7 +36,8 @@ DIVERGING = LinearSegmentedColormap.from_list(
 
 def use_book_style() -> None:
     """Set matplotlib to the book's style for this session; a notebook then shows SVG."""
-    mpl.colormaps.register(SEQUENTIAL, force=True)
+    if SEQUENTIAL.name not in mpl.colormaps:
+        mpl.colormaps.register(SEQUENTIAL)
     mpl.rcParams.update(
         {
             "figure.figsize": (6.4, 3.4),
@@ -137,9 +138,9 @@ def heatmap(
 def _ink(opacity: float) -> str:
     """The colour of a number on a cell of this opacity: a contrast of 4.5 : 1 or more.
 
-    On a dark page white gives way to black at 0.62, on a light one black to white at 0.804.
+    On a dark page white gives way to black at 0.614, on a light one black to white at 0.804.
     """
-    return INK if opacity < 0.62 else INK_BETWEEN if opacity < 0.804 else INK_DEEP
+    return INK if opacity < 0.614 else INK_BETWEEN if opacity < 0.804 else INK_DEEP
 
 
 def curves(

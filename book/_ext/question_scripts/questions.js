@@ -42,18 +42,21 @@
       const many = answer.length > 1;
       const group = `question-${++count}`;
       const list = place.querySelector(":scope > .question-options > ul");
-      const rows = [...list.children].map((item) => {
+      // a formula alone would leave an option without a name wherever MathML is not read
+      const spoken = JSON.parse(list.parentNode.dataset.said ?? "[]");
+      const rows = [...list.children].map((item, k) => {
         const words = item.children.length === 1 && item.firstElementChild.matches("p")
           ? item.firstElementChild : item;
         const input = make("input", { type: many ? "checkbox" : "radio", name: group });
+        if (spoken[k] && item.querySelector("math")) input.ariaLabel = spoken[k];
         const mark = make("span", { className: "question-mark" });
         return make("label", {}, input, make("span", {}, ...words.childNodes), mark);
       });
       form.append(...rows);
       list.parentNode.remove();
       const chosen = () => rows.flatMap((row, k) => (row.control.checked ? [k + 1] : []));
-      const named = (numbers) => numbers.map((k) => rows[k - 1].children[1].textContent.trim())
-        .join("; ");
+      const named = (numbers) => numbers.flatMap((k, i) =>
+        [i ? "; " : "", ...rows[k - 1].children[1].cloneNode(true).childNodes]);
       return {
         legend: many ? "Choose all that fit" : "Choose one",
         answer() {
@@ -69,7 +72,7 @@
               answer.some((k) => !given.includes(k)) && "Something is missing.",
               given.some((k) => !answer.includes(k)) && "Something does not fit.",
             ].filter(Boolean).join(" "),
-            truth: `The answer is: ${named(answer)}.`,
+            truth: right ? [] : ["The answer is: ", ...named(answer), "."],
             same: (wrong) => wrong.every((k) => given.includes(k)),
           };
         },
@@ -95,8 +98,8 @@
           return {
             right,
             words: right ? "" : `${input.value.trim()} is too ${given > answer ? "large" : "small"}.`,
-            truth: `You said ${input.value.trim()}; it is ${shown(answer, tolerance)}${unit ? ` ${unit}` : ""}`
-              + (right && off === "0" ? "." : `: ${off} away.`),
+            truth: [`You said ${input.value.trim()}; it is ${shown(answer, tolerance)}${unit ? ` ${unit}` : ""}`
+              + (right && off === "0" ? "." : `: ${off} away.`)],
             same: (wrong) => near(given, wrong, tolerance),
           };
         },
@@ -129,7 +132,7 @@
             right: !off.length,
             words: off.length > 4 ? `${off.length} of ${cells.flat().length} cells are off, those with a dashed line.`
               : off.length ? `Off: ${off.join("; ")}.` : "",
-            truth: "",
+            truth: [],
             same: (other) => each((_, i, j) => near(given[i][j], other[i][j], tolerance)).every(Boolean),
           };
         },
@@ -193,10 +196,8 @@
       way.mark(given, open, right);
       const hint = right ? null : [...folded.querySelectorAll(".question-hint")]
         .find((one) => same(JSON.parse(one.dataset.wrong)));
-      const told = [right ? "✓ Right." : guess ? "✗ Not so." : "✗ Not yet."];
-      if (words && !(guess && truth)) told.push(words);
-      if (guess && truth) told.push(asked.type === "choice" && right ? "" : truth);
-      said.replaceChildren(make("p", {}, told.filter(Boolean).join(" ")));
+      const first = right ? "✓ Right. " : guess ? "✗ Not so. " : "✗ Not yet. ";
+      said.replaceChildren(make("p", {}, first, ...(guess && truth.length ? truth : [words])));
       folded.querySelectorAll(".question-hint").forEach((one) => { one.hidden = one === hint; });
       if (hint) said.append(...[...hint.cloneNode(true).children].slice(1));
       said.dataset.right = right;

@@ -118,8 +118,12 @@
     make("p", {}, make("label", {}, "Add a file that was exported: ", file)),
     asides, said,
   );
-  memory.watch(() => { count(); listAside(); });
-  if (memory.trouble()) said.textContent = memory.trouble();
+  let told = "";
+  memory.watch(() => {
+    count();
+    listAside();
+    if (memory.trouble() !== told) said.textContent = told = memory.trouble();
+  });
   if (location.protocol === "file:") {
     place.append(make("p", {}, "You read the book from a folder. Some browsers then keep what each "
       + "page knows apart from the others, and this page stays empty; over http it does not."));

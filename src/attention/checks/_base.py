@@ -170,9 +170,10 @@ def diagnose(
     """
     if close(result, right):
         return
+    pairs = suspects
     if isinstance(suspects, Mapping):
-        suspects = [(value, sentence) for sentence, value in suspects.items()]
-    for value, sentence in suspects:
+        pairs = [(value, sentence) for sentence, value in suspects.items()]
+    for value, sentence in pairs:
         if close(result, value) and not close(value, right):
             raise NotYet(sentence)
     error = ""

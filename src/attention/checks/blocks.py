@@ -1,8 +1,7 @@
-"""Checks of chapter 7: the parts of a block, the loss, teacher forcing, top-p, counting."""
+"""Checks of chapter 7: parts of a block, a network by hand, teacher forcing, top-p, counting."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +13,9 @@ from attention.models import LanguageModel, next_token_probabilities
 
 from ._base import NotYet, call, close, diagnose, passed, want_tensor, want_whole, without
 
-__all__ = ["layer_norm", "loss", "parameters", "pre_norm_block", "teacher_forcing", "top_p"]
+__all__ = [
+    "exactly_one", "layer_norm", "parameters", "pre_norm_block", "teacher_forcing", "top_p",
+]  # fmt: skip
 
 
 def _random(*shape: int, seed: int = 0) -> Tensor:
@@ -22,23 +23,23 @@ def _random(*shape: int, seed: int = 0) -> Tensor:
 
 
 def layer_norm(function: Callable[..., Any]) -> None:
-    """Check my_layer_norm(x, gain, offset, eps) against nn.functional.layer_norm."""
+    """Check my_layer_norm(x, gain, bias, eps) against nn.functional.layer_norm."""
     cases = [
         (torch.tensor([[1.0, 2.0, 3.0, 4.0]]), torch.ones(4), torch.zeros(4)),
         (3 * _random(2, 5, 8) + 1, _random(8, seed=1), _random(8, seed=2)),
         (3 * _random(4, 6, 3, seed=5) - 2, _random(3, seed=3), _random(3, seed=4)),
     ]
-    for x, gain, offset in cases:
+    for x, gain, bias in cases:
         d = x.shape[-1]
         with without(F.layer_norm, torch.layer_norm, torch.native_layer_norm):
-            result = call(function, x, gain, offset)
+            result = call(function, x, gain, bias)
         result = want_tensor(result, tuple(x.shape))
         mean = x.mean(-1, keepdim=True)
         variance = x.var(-1, keepdim=True, unbiased=False)
         unbiased = x.var(-1, keepdim=True)
 
-        def finish(y: Tensor, gain: Tensor = gain, offset: Tensor = offset) -> Tensor:
-            return gain * y + offset
+        def finish(y: Tensor, gain: Tensor = gain, bias: Tensor = bias) -> Tensor:
+            return gain * y + bias
 
         def over(dim: Any, x: Tensor = x) -> Tensor:
             m, v = x.mean(dim, keepdim=True), x.var(dim, keepdim=True, unbiased=False)
@@ -58,9 +59,8 @@ def layer_norm(function: Callable[..., Any]) -> None:
             "this is RMSNorm: the mean must be subtracted first, in the variance too": finish(
                 x / torch.sqrt(x.square().mean(-1, keepdim=True) + 1e-5)
             ),
-            "the gain and the offset are not used": over(-1),
-            "the gain multiplies the offset too; multiply first, then add": gain
-            * (over(-1) + offset),
+            "the gain and the bias are not used": over(-1),
+            "the gain multiplies the bias too; multiply first, then add": gain * (over(-1) + bias),
             "you normalised over the tokens; normalise over the last dimension, the features": (
                 finish(over(-2))
             ),
@@ -69,8 +69,8 @@ def layer_norm(function: Callable[..., Any]) -> None:
             ),
         }
         diagnose(
-            result, F.layer_norm(x, (d,), gain, offset, 1e-5), suspects,
-            f"the result is not gain (x - mean) / sqrt(variance + eps) + offset at shape "
+            result, F.layer_norm(x, (d,), gain, bias, 1e-5), suspects,
+            f"the result is not gain (x - mean) / sqrt(variance + eps) + bias at shape "
             f"{tuple(x.shape)}; print the mean and the variance of each token of your result",
         )  # fmt: skip
     x = torch.full((1, 2, 4), 7.0)
@@ -149,59 +149,46 @@ def pre_norm_block(function: Callable[..., Any]) -> None:
     passed("the norms stand on the way in, and the residual path is free")
 
 
-def loss(function: Callable[..., Any]) -> None:
-    """Check my_loss(logits, targets, pad), which must not call nn.functional.cross_entropy."""
-    for seed, pad in ((0, 0), (1, 4)):
-        logits = 2 * _random(3, 5, 6, seed=seed)
-        targets = torch.randint(6, (3, 5), generator=torch.Generator().manual_seed(seed))
-        targets[0, 3:], targets[1, 1:], targets[2, 0] = pad, pad, 5 - pad
-        real = targets != pad
-        with without(F.cross_entropy):
-            result = call(function, logits, targets, pad)
-        result = want_tensor(result, (), "the loss")
-        each = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none")
-        each = each.view(3, 5)
-        p = logits.softmax(-1).gather(-1, targets[..., None])[..., 0]
-        raw = logits.gather(-1, targets[..., None])[..., 0]
-        per_sentence = (each * real).sum(1) / real.sum(1)
-        wrong_axis = -torch.log_softmax(logits, 1).gather(-1, targets[..., None])[..., 0]
-        mean = each[real].mean()
-        diagnose(
-            result, mean,
-            {
-                "padding is counted: leave out the places whose target is pad": each.mean(),
-                "you divided by the number of all places; divide by the number of real ones": (
-                    (each * real).sum() / each.numel()
-                ),
-                "this is the sum; the loss is the mean over the real places": each[real].sum(),
-                "the sign is wrong: the loss is minus the logarithm, so never negative": -mean,
-                "you averaged 1 - p or p itself; take the logarithm of p": p[real].mean(),
-                "you averaged 1 - p; take minus the logarithm of p": (1 - p[real]).mean(),
-                "the logits are not normalised: add the log of the sum of exponentials": -raw[
-                    real
-                ].mean(),
-                "the logarithm is to base 2; the loss here is in nats": mean / math.log(2),
-                "you took the logarithm of the mean probability; average the logarithms": -p[
-                    real
-                ].mean().log(),
-                "you averaged sentence by sentence; every real token counts the same": (
-                    per_sentence.mean()
-                ),
-                "the softmax runs over the places; it must run over the vocabulary": (
-                    wrong_axis[real].mean()
-                ),
-                "only the padding is counted: the mask is the wrong way round": each[~real].mean(),
-            },
-            "the loss is not the mean of -log p(target) over the places that are not padding",
-        )  # fmt: skip
-    logits = torch.tensor([[[1000.0, 0.0, -1000.0]]])
-    result = call(function, logits, torch.tensor([[1]]), 0)
-    if not isinstance(result, Tensor) or not close(result, torch.tensor(1000.0)):
-        raise NotYet(
-            "with logits of 1000 the loss of an unlikely token is 1000, but yours overflows: "
-            "subtract the largest logit first, or use logsumexp"
-        )
-    passed("minus the log of the right token's probability, averaged over the real tokens")
+def exactly_one(function: Callable[..., Any]) -> None:
+    """Check my_network(): W_1 (3, f), b_1 (f,), W_2 (f, 1), on all eight inputs."""
+    result = call(function)
+    if not isinstance(result, tuple | list) or len(result) != 3:
+        raise NotYet("return three tensors: (W_1, b_1, W_2)")
+    if not all(isinstance(x, Tensor) for x in result):
+        raise NotYet("W_1, b_1 and W_2 must be tensors")
+    if any(x.is_complex() for x in result):
+        raise NotYet("W_1, b_1 and W_2 must be real; got complex numbers")
+    w_1, b_1, w_2 = (x.detach().double() for x in result)
+    f = b_1.numel()
+    shapes = [tuple(x.shape) for x in (w_1, b_1, w_2)]
+    if shapes != [(3, f), (f,), (f, 1)]:
+        raise NotYet(f"the shapes must be (3, f), (f,) and (f, 1); got {shapes}")
+    if f > 4:
+        raise NotYet(f"f is at most 4: three questions are enough; got {f}")
+    bits = [torch.tensor([0.0, 1.0], dtype=torch.float64)] * 3
+    inputs = torch.cartesian_prod(*bits)  # (8, 3)
+    total = inputs.sum(-1)
+    out = ((inputs @ w_1 + b_1).clamp(min=0) @ w_2)[:, 0]
+    right = (total == 1).double()
+    suspects = {
+        "the sign is wrong: the answers in W_2 are negative": -right,
+        "this says whether one or more are on; two or three must give 0": (total >= 1).double(),
+        "three on gives 1 as well: this is the parity, so a third question is missing": total % 2,
+        "this counts how many are on; nothing is taken back when the sum passes 1": total,
+        "this says yes to exactly two": (total == 2).double(),
+        "this says no where it should say yes": 1 - right,
+        "the output is 0 for all inputs; does any question ever get a yes?": torch.zeros(8),
+        "with three on, the answer is not taken back far enough, or too far": (
+            torch.where(total == 3, out, right)
+        ),
+    }
+    example = int((out - right).abs().argmax())
+    named = [int(x) for x in inputs[example].tolist()]
+    diagnose(
+        out, right, {k: v.double() for k, v in suspects.items()},
+        f"for the input {named} the output must be {right[example]:g}; got {out[example]:g}",
+    )  # fmt: skip
+    passed("the output is 1 where exactly one of the three is on, and 0 for the other five")
 
 
 def teacher_forcing(function: Callable[..., Any]) -> None:
@@ -336,7 +323,7 @@ def parameters(function: Callable[..., Any]) -> None:
         block = sum(p.numel() for p in nn.ModuleList([model.layers[0]]).parameters())
         suspects = {
             "the output layer shares the embedding table; count it once": vocab_size * d,
-            "the output layer shares the embedding table and has no offset": vocab_size * d
+            "the output layer shares the embedding table and has no bias": vocab_size * d
             + vocab_size,
             "the table of positions is missing": -max_len * d,
             "the embedding table is missing": -vocab_size * d,
@@ -344,11 +331,11 @@ def parameters(function: Callable[..., Any]) -> None:
             "the norms in the blocks are missing: two per block, 2 d_model each": -4 * d * layers,
             "no norm is counted: two per block and one at the top": -4 * d * layers - 2 * d,
             "only one norm per block is counted; there are two": -2 * d * layers,
-            "the norms have an offset as well as a gain": -2 * d * layers - d,
+            "the norms have an bias as well as a gain": -2 * d * layers - d,
             "W^O is missing from the attention": -layers * (d * d + d),
-            "the attention's offsets are missing": -layers * 4 * d,
-            "the feed-forward network's offsets are missing": -layers * (d_ff + d),
-            "the offsets of the linear layers are missing": -layers * (5 * d + d_ff),
+            "the attention's biases are missing": -layers * 4 * d,
+            "the feed-forward network's biases are missing": -layers * (d_ff + d),
+            "the biases of the linear layers are missing": -layers * (5 * d + d_ff),
             "the feed-forward network has two matrices": -layers * d * d_ff,
             "this counts a single block; there are num_layers": -(layers - 1) * block,
             "cross-attention is counted; here is none": layers * 4 * (d * d + d),

@@ -1,4 +1,4 @@
-"""The checks of chapter 6: masks, the softmax under a mask, the loss, and a leak detector."""
+"""The checks of chapter 6: masks, attention under a mask, a head that cheats, a leak detector."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from .. import masks, training
+from .. import masks
 from ._base import NotYet, call, close, diagnose, passed, want_tensor, without
 
-__all__ = ["causal", "leak", "loss", "masked_softmax", "packed", "padding"]
+__all__ = ["batch", "causal", "cheat", "leak", "masked_softmax", "packed"]
 
 
 def causal(function: Callable[..., Any]) -> None:
@@ -111,102 +110,94 @@ def masked_softmax(function: Callable[..., Any]) -> None:
     passed("forbidden keys get exactly 0, rows sum to 1, and an empty row is zeros")
 
 
-def padding(function: Callable[..., Any]) -> None:
-    """`my_padding_mask(ids, pad)`: bool (B, 1, n), True for the keys that are real tokens."""
+def batch(function: Callable[..., Any]) -> None:
+    """`my_batch_attention(q, k, v, real)`: causal attention over a padded batch (B, n, d)."""
     cases = [
-        (torch.tensor([[5, 6, 7, 0], [8, 0, 0, 0]]), 0),
-        (torch.tensor([[5, 6, 7], [8, 9, 0], [4, 0, 0]]), 0),  # B = n
-        (torch.tensor([[9, 9, 3, 0, 4], [1, 2, 3, 0, 9]]), 9),  # left, and 0 is a token
-        (torch.tensor([[2, 2]]), 7),
+        [[False, True, True, True], [True, True, False, False]],  # on the left, and on the right
+        [[True, True, True], [False, True, True], [False, False, True]],  # B = n
+        [[False, True, True, True, False]],
     ]
-    for ids, pad in cases:
-        batch, n = ids.shape
-        result = call(function, ids, pad)
-        real = ids != pad
-        if isinstance(result, Tensor) and tuple(result.shape) == (batch, n):
-            raise NotYet(
-                f"the mask must be (B, 1, n) = {(batch, 1, n)}; got (B, n) = {(batch, n)}, which "
-                "broadcasts wrongly over scores (B, n, n), silently so when B = n"
-            )
-        if isinstance(result, Tensor) and tuple(result.shape) == (batch, n, 1) != (batch, 1, n):
-            raise NotYet(
-                f"(B, n, 1) = {(batch, n, 1)} masks the queries; padding must be hidden as a key: "
-                "(B, 1, n)"
-            )
-        result = _want_mask(result, (batch, 1, n))[:, 0]
-        length = real.sum(1)
+    for rows in cases:
+        real = torch.tensor(rows)
+        batch, n = real.shape
+        q, k, v = (_random((batch, n, 4), seed=seed) for seed in range(3))
+        v = v + 3.0  # so that a row of zeros is not nearly right
+        result = call(function, q, k, v, real)
+        if isinstance(result, Tensor) and tuple(result.shape) == (batch, n, 4):
+            if torch.isnan(result[real]).any():
+                raise NotYet(
+                    "the output of a real token is nan: is the mask turned round before "
+                    "masked_fill, and is only what is forbidden filled?"
+                )
+            result = result.masked_fill(~real[..., None], 0.0)
+        result = want_tensor(result, (batch, n, 4), "the output")
+        scores, past = q @ k.transpose(-2, -1) / 2, masks.causal_mask(n)
+        keys = real[:, None, :]
+
+        def out(allowed: Tensor, s: Tensor = scores, v: Tensor = v, real: Tensor = real) -> Tensor:
+            found = _masked_softmax(s, allowed.expand(s.shape)) @ v
+            return found.masked_fill(~real[..., None], 0.0)
+
+        aligned = past & real if batch == n else past & keys
         diagnose(
             result,
-            real,
+            out(past & keys),
             {
-                "the polarity is reversed: True must mark the real tokens": ~real,
-                "id 0 is an ordinary token here: compare with `pad`, not with 0": ids != 0,
-                "the padding may stand on the left: counting real tokens is not enough, look at "
-                "each id": torch.arange(n) < length[:, None],
-                "every key is allowed, the padding too": torch.ones_like(real),
+                "both rules must hold: join them with &, not with |": out(past | keys),
+                "the mask is used the wrong way round: masked_fill writes where its mask is True": (
+                    torch.softmax(scores.masked_fill(past & keys, -1e9), -1) @ v
+                ).masked_fill(~real[..., None], 0.0),
+                "`real` is about keys, so it needs the shape (B, 1, n); as (B, n) it is taken for "
+                "(n, n) when B = n": out(aligned),
+                "the padding is not hidden; `real` is about keys: (B, 1, n), not (B, n, 1)": out(
+                    past.expand(batch, n, n)
+                ),
+                "the future is not hidden": out(keys),
+                "each token sees the future: rows are queries, columns are keys": out(
+                    past.T & keys
+                ),
+                "a token must see itself too": out(past.tril(-1) & keys),
+                "the scores must be divided by the root of d": out(past & keys, scores * 2),
+                "a forbidden score must become minus infinity, not 0": (
+                    torch.softmax(scores * (past & keys), -1) @ v
+                ).masked_fill(~real[..., None], 0.0),
             },
-            f"for ids {ids.tolist()} and pad {pad} the keys allowed must be {real.int().tolist()}; "
-            f"got {result.int().tolist()}",
+            "some outputs of real tokens are wrong: query i of a sentence may attend to key j if "
+            "j <= i and key j is a real token",
         )
-    passed("every query sees the real tokens of its own sentence, wherever the padding stands")
+    passed("every real token attends to the real tokens up to itself, wherever the padding stands")
 
 
-def loss(function: Callable[..., Any]) -> None:
-    """`my_next_token_loss(logits, ids, pad)`: mean cross-entropy over the real targets."""
-    for batch, n, size, pad in ((1, 4, 6, 0), (3, 5, 6, 0), (2, 6, 8, 7)):
-        logits = _random((batch, n, size), seed=n) * 2
-        ids = torch.randint(1, size - 1, (batch, n), generator=torch.Generator().manual_seed(n))
-        if batch > 1:
-            ids[0, -2:] = pad
-            ids[1, -1] = pad
-        with without(training.next_token_loss):
-            result = call(function, logits, ids, pad)
-        if isinstance(result, Tensor) and result.ndim:
-            raise NotYet(f"the loss must be one number, a mean; got shape {tuple(result.shape)}")
-        result = want_tensor(result, (), "the loss")
-
-        def mean(answers: Tensor, targets: Tensor, keep: Tensor) -> Tensor:
-            nats = F.cross_entropy(answers.transpose(1, 2), targets, reduction="none")
-            return (nats * keep).sum() / keep.sum()
-
-        answers, targets = logits[:, :-1], ids[:, 1:]
-        real = targets != pad
-        nats = F.cross_entropy(answers.transpose(1, 2), targets, reduction="none") * real
-        everything = torch.ones_like(real)
-        diagnose(
-            result,
-            mean(answers, targets, real),
-            {
-                "place i is scored on token i, which it has read: its target is token i + 1": mean(
-                    logits, ids, ids != pad
-                ),
-                "the shift goes the wrong way: place i is scored on token i - 1": mean(
-                    logits[:, 1:], ids[:, :-1], ids[:, :-1] != pad
-                ),
-                "the padding counts: leave out the places whose target is `pad`": mean(
-                    answers, targets, everything
-                ),
-                "padding adds nothing to the sum, but it is still counted in the mean: divide by "
-                "the number of real targets": nats.sum() / nats.numel(),
-                "leave out places whose target is padding, not those whose own token is": mean(
-                    answers, targets, ids[:, :-1] != pad
-                ),
-                "that is the sum; the mean over the real targets is wanted": nats.sum(),
-                "each sentence has the same weight; each real target must have it": (
-                    nats.sum(1) / real.sum(1)
-                ).mean(),
-                "cross_entropy takes logits: do not apply a softmax before": mean(
-                    answers.softmax(-1), targets, real
-                ),
-                "the sign is reversed: a loss is minus the logarithm of a probability": -mean(
-                    answers, targets, real
-                ),
-                "that is in bits; nats are wanted": mean(answers, targets, real) / math.log(2),
-            },
-            f"the loss must be {mean(answers, targets, real).item():.4f} here; "
-            f"got {result.item():.4f}",
+def cheat(function: Callable[..., Any]) -> None:
+    """`my_cheat(n)`: queries and keys (n, d_k) whose attention goes to the next position."""
+    for n in (2, 3, 5, 8, 20):
+        result = call(function, n)
+        if not isinstance(result, (tuple, list)) or len(result) != 2:
+            raise NotYet(f"return two tensors, (Q, K); got {type(result).__name__}")
+        width = result[0].shape[-1] if isinstance(result[0], Tensor) and result[0].ndim else 1
+        q = want_tensor(result[0], (n, width), "Q")
+        k = want_tensor(result[1], (n, width), "K")
+        if not (q.isfinite().all() and k.isfinite().all()):
+            raise NotYet("Q and K must be finite numbers")
+        q, k = q.double(), k.double()
+        weights = torch.softmax(q @ k.T / math.sqrt(width), -1)
+        found = weights.diagonal(1).min().item()
+        if found >= 0.99:
+            continue
+        if weights.diagonal(-1).min() > 0.9:
+            raise NotYet("each position attends to the one before it; it should be the one after")
+        if weights.diagonal().min() > 0.9:
+            raise NotYet("each position attends to itself: shift the queries by one position")
+        if torch.softmax(q @ k.T, -1).diagonal(1).min() >= 0.99:
+            raise NotYet(
+                f"with n = {n} it would work without the division by the root of d_k = {width}; "
+                "make the scores larger"
+            )
+        raise NotYet(
+            f"with n = {n} some position gives the next one only {found:.3f}; at least 0.99 is "
+            "wanted"
         )
-    passed("each place is scored on the token after it, and padding is left out")
+    passed("every position copies from the next one: without a mask, the answer is found")
 
 
 def packed(function: Callable[..., Any]) -> None:

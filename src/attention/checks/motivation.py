@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ._base import NotYet, call, close, diagnose, passed, want_tensor, want_whole
+from ._base import NotYet, call, close, diagnose, passed, want_tensor
 
-__all__ = ["additive_attention", "layer_weights", "layers_needed", "recurrence"]
+__all__ = ["additive_attention", "averages", "layers_needed", "recurrence"]
 
 
 def _draws(seed: int, *shapes: tuple[int, ...]) -> list[Tensor]:
@@ -18,41 +18,38 @@ def _draws(seed: int, *shapes: tuple[int, ...]) -> list[Tensor]:
     return [torch.randn(*shape, generator=generator) for shape in shapes]
 
 
-def layer_weights(function: Callable[..., Any]) -> None:
-    """Check `layer_weights(n, d)`: weights of a dense layer and of four shared projections."""
-    for n, d in ((3, 2), (37, 1024), (12, 64)):
-        got = call(function, n, d)
+def averages(function: Callable[..., Any]) -> None:
+    """Check `averages(shares, X)`: new vectors (n, d) and weights (n, n)."""
+    for seed, (n, d) in enumerate([(3, 2), (5, 4), (4, 4)]):
+        shares, X = _draws(seed, (n, n), (n, d))
+        shares = shares.exp()
+        got = call(function, shares, X)
         if not isinstance(got, tuple) or len(got) != 2:
-            raise NotYet(f"return a tuple of two numbers, dense and shared; got {got!r}")
-        dense = want_whole(got[0], "the dense layer's weights must be one whole number")
-        shared = want_whole(got[1], "the projections' weights must be one whole number")
-        if (dense, shared) == (4 * d**2, (n * d) ** 2):
-            raise NotYet("the two numbers are right but in the other order: dense first")
-        if dense == (n * d) ** 2 + n * d:
-            raise NotYet("the dense layer: you counted its biases; the exercise leaves them out")
-        if dense == n * d:
-            raise NotYet("the dense layer: n·d is the size of its input; each feeds n·d outputs")
-        if dense in (n * d**2, n**2 * d):
-            raise NotYet(
-                "the dense layer: every one of n·d inputs is joined to every one of n·d outputs"
-            )
-        if dense != (n * d) ** 2:
-            raise NotYet(
-                f"the dense layer for n = {n}, d = {d} has {(n * d) ** 2} weights, not {dense}"
-            )
-        if shared == 4 * n * d**2:
-            raise NotYet(
-                "the projections are shared by all tokens: their count does not grow with n"
-            )
-        if shared == 3 * d**2:
-            raise NotYet(
-                "four projections are wanted, you counted three; the fourth is the output's"
-            )
-        if shared != 4 * d**2:
-            raise NotYet(
-                f"four square projections of width {d} have {4 * d**2} weights, not {shared}"
-            )
-    passed("only the dense layer grows with the length of the text")
+            raise NotYet("return two tensors, the new vectors (n, d) and the weights (n, n)")
+        right = shares / shares.sum(1, keepdim=True)
+        out, weights = got
+        if n != d and isinstance(out, Tensor) and out.shape == (n, n):
+            raise NotYet("the new vectors come first, (n, d), then the weights, (n, n)")
+        weights = want_tensor(weights, (n, n), "the weights")
+        suspects = {
+            "you scaled the columns; it is each row that has to sum to 1": shares / shares.sum(0),
+            "row i has to be divided by its own sum; without keepdim=True, column i is": shares
+            / shares.sum(1),
+            "these are the shares; divide each row by its sum": shares,
+            "all weights together sum to 1; it is each row that has to": shares / shares.sum(),
+            "this is the softmax of the shares; only divide each row by its sum": shares.softmax(1),
+            "the shares are divided by n; divide each row by its sum": shares / n,
+        }
+        diagnose(weights, right, suspects, "each row of the weights must sum to 1")
+        out = want_tensor(out, (n, d), "the new vectors")
+        wrong = {
+            "the product is weights @ X; you transposed the weights": right.T @ X,
+            "this is the plain mean; weight the rows of X by the weights": X.mean(0).expand(n, d),
+            "the shares are averaged before they are scaled; use the weights": shares @ X,
+            "this is X itself; multiply it by the weights": X,
+        }
+        diagnose(out, right @ X, wrong, "new vector i is the sum of weights[i, j] * X[j]")
+    passed("every row sums to 1, and each new vector is a weighted average")
 
 
 def _layers(distance: int, kernel: int, causal: bool, dilated: bool) -> int:

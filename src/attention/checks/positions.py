@@ -1,4 +1,4 @@
-"""Checks of chapter 5: sinusoids, the matrix that shifts them, rotary, ALiBi, relative biases."""
+"""Checks of chapter 5: sinusoids, their shift, rotary turns and what they find, biases."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..positions import alibi_bias, alibi_slopes, rotary, shift_matrix, sinusoidal_encoding
+from ..positions import rotary, shift_matrix, sinusoidal_encoding
 from ._base import NotYet, call, close, diagnose, passed, want_tensor
 
-__all__ = ["alibi", "relative_bias", "rotary_turn", "shift", "sinusoids"]
+__all__ = ["looks_back", "relative_bias", "rotary_turn", "shift", "sinusoids"]
 
 
 def sinusoids(function: Callable[..., Tensor]) -> None:
@@ -142,43 +142,49 @@ def rotary_turn(function: Callable[..., Tensor]) -> None:
     passed("your rows turn as the package's do, and keep their lengths")
 
 
-def alibi(function: Callable[..., Tensor]) -> None:
-    """Check `function(slope, n)` against one head of `alibi_bias`."""
-    _own_work(function, "alibi_bias")
-    for slope, n in ((0.5, 5), (2.0**-8, 3), (0.25, 1), (1.0, 6)):
-        result = want_tensor(call(function, slope, n), (n, n), "the bias")
-        i, j = torch.arange(n)[:, None], torch.arange(n)
-        distance = (i - j).abs().double()
-        right = -slope * distance
-        past = (i - j).double()
+def looks_back(function: Callable[..., Tensor]) -> None:
+    """Check `function(key, back, base)`: the query whose rotary score is largest `back` before it.
+
+    key (d,); the query (d,) has the key's length, so there is one right answer.
+    """
+    generator = torch.Generator().manual_seed(7)
+    for d, back, base in ((8, 3, 10000.0), (2, 1, 10000.0), (4, 5, 100.0), (6, 0, 50.0)):
+        key = torch.randn(d, generator=generator)
+        query = want_tensor(call(function, key, back, base), (d,), "the query")
+
+        def turned(by: float, base: float = base, key: Tensor = key) -> Tensor:
+            return rotary(key[None], torch.tensor([by]), base)[0]
+
+        right = turned(-back)
+        order = torch.cat([torch.arange(0, d, 2), torch.arange(1, d, 2)])
+        halves = rotary(key[order.argsort()][None], torch.tensor([-back]), base)[0][order]
+        long, wanted = query.double().norm().item(), key.double().norm().item()
         diagnose(
-            result,
+            query,
             right,
             {
-                "far keys gain: the bias must be negative, a penalty": -right,
-                "keys after the query gain in your bias; the distance is |i − j|, never negative": (
-                    -slope * past
+                f"your query finds the key {back} positions after it; turn the other way": turned(
+                    back
                 ),
-                "keys before the query gain in your bias; the distance is |i − j|": slope * past,
-                "you mask the future with −inf; ALiBi only adds a penalty, the mask is another "
-                "matter (and may be absent)": right.masked_fill(j > i, -torch.inf),
-                "keys after the query get no penalty in yours; here the distance counts on both "
-                "sides": -slope * past.clamp_min(0),
-                "the slope is not used: the penalty is slope × distance": -distance,
-                "the penalty grows with the place of the key, not with its distance from the "
-                "query": (-slope * j.double()).expand(n, n),
-                "you square the distance; ALiBi's penalty is linear": -slope * distance**2,
-                "you give back the distances times the slope as weights, exponentiated; the "
-                "softmax will do that": torch.exp(right),
+                "your query is the key itself, so every token finds itself: it looks 0 back": key,
+                "your query points away from the key it should find: its score is the smallest": (
+                    -right
+                ),
+                "you look 3 back whatever `back` says": turned(-3),
+                "the base is an argument; you seem to use 10000 whatever it says": turned(
+                    -back, 10000.0
+                ),
+                "every pair turns by the same angle; pair ℓ turns by back / base^(2ℓ/d)": (
+                    _blocks(back * torch.ones(d // 2).double()) @ key.double()
+                ),
+                "you pair column ℓ with column ℓ + d/2; here 2ℓ goes with 2ℓ + 1": halves,
             },
-            f"the bias differs at slope = {slope:g}, n = {n}; entry (i, j) is −slope · |i − j|",
+            f"the query must be as long as the key, {wanted:.3f}; yours has length {long:.3f}"
+            if abs(long - wanted) > 1e-3 * wanted
+            else f"the score is not largest {back} back at d = {d}, base = {base:g}: print "
+            "the scores of one query with keys at many positions",
         )
-    # the function must also give the package's own heads
-    ours = alibi_bias(4, 6)
-    for h, slope in enumerate(alibi_slopes(4).tolist()):
-        if not close(want_tensor(call(function, slope, 6), (6, 6), "the bias"), ours[h]):
-            raise NotYet(f"with the slope of head {h}, {slope:g}, the bias differs")
-    passed("your bias is a penalty of one slope a token, as in each head of ALiBi")
+    passed("your query finds the key at the distance asked for, at four widths and three bases")
 
 
 def relative_bias(function: Callable[..., Tensor]) -> None:

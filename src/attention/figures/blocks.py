@@ -33,21 +33,21 @@ def _block(ax: Axes, x: float, title: str, norm_first: bool) -> None:
         below = y
         first, second = (("norm", GREEN), (name, colour))
         if norm_first:
-            box(ax, x, y + 0.58, first[0], width=1.5, height=0.36, colour=first[1])
-            box(ax, x, y + 1.16, second[0], width=1.5, height=0.36, colour=second[1])
+            box(ax, x, y + 0.58, first[0], width=1.4, height=0.36, colour=first[1])
+            box(ax, x, y + 1.16, second[0], width=1.4, height=0.36, colour=second[1])
             _up(ax, x, below, y + 0.40)
             _up(ax, x, y + 0.76, y + 0.98)
             total = y + 1.64
             _up(ax, x, y + 1.34, total - 0.12)
         else:
-            box(ax, x, y + 0.58, second[0], width=1.5, height=0.36, colour=second[1])
+            box(ax, x, y + 0.58, second[0], width=1.4, height=0.36, colour=second[1])
             _up(ax, x, below, y + 0.40)
             total = y + 1.06
             _up(ax, x, y + 0.76, total - 0.12)
-            box(ax, x, y + 1.54, first[0], width=1.5, height=0.36, colour=first[1])
+            box(ax, x, y + 1.54, first[0], width=1.4, height=0.36, colour=first[1])
             _up(ax, x, total + 0.12, y + 1.36)
         _plus(ax, x, total)
-        _skip(ax, x, below + 0.16, total, 1.05)
+        _skip(ax, x, below + 0.16, total, 0.95)
         y = total + 0.12 if norm_first else y + 1.72
     _up(ax, x, y, y + 0.3)
     ax.text(x, 4.42, title, ha="center", va="center", fontsize=12)
@@ -55,9 +55,9 @@ def _block(ax: Axes, x: float, title: str, norm_first: bool) -> None:
 
 def one_block() -> Figure:
     """An encoder block twice: normalised after each sum (2017), and before each sub-layer."""
-    ax = canvas(4.9, 4.6)
-    _block(ax, 1.1, "post-norm (2017)", norm_first=False)
-    _block(ax, 3.55, "pre-norm (today)", norm_first=True)
+    ax = canvas(4.4, 4.6)
+    _block(ax, 0.95, "post-norm (2017)", norm_first=False)
+    _block(ax, 3.2, "pre-norm (today)", norm_first=True)
     figure = ax.get_figure()
     assert isinstance(figure, Figure)
     return figure
@@ -70,7 +70,7 @@ def _stack(
     heights, y = [], 1.0
     for name, colour in parts:
         _up(ax, x, y, y + 0.34)
-        box(ax, x, y + 0.58, name, width=1.75, height=0.48, colour=colour, fontsize=10)
+        box(ax, x, y + 0.58, name, width=1.6, height=0.48, colour=colour, fontsize=11)
         _up(ax, x, y + 0.82, y + 0.98)
         _plus(ax, x, y + 1.1)
         _skip(ax, x, y + 0.14, y + 1.1, side)
@@ -82,16 +82,16 @@ def _stack(
 
 def encoder_decoder() -> Figure:
     """The transformer of 2017: an encoder, a decoder, and the one path between them."""
-    ax = canvas(5.4, 6.0)
-    left, right = 1.3, 4.1
-    _stack(ax, left, [("self-attention", BLUE), ("feed-forward", ORANGE)], -1.1, 4.0)
+    ax = canvas(4.4, 6.0)
+    left, right = 1.0, 3.36
+    _stack(ax, left, [("self-attention", BLUE), ("feed-forward", ORANGE)], -0.94, 4.0)
     heights = _stack(
         ax, right,
         [("masked\nself-attention", BLUE), ("cross-attention", PURPLE), ("feed-forward", ORANGE)],
-        1.1, 4.95,
+        0.94, 4.95,
     )  # fmt: skip
     for x, text in ((left, "embed + positions"), (right, "embed + positions")):
-        box(ax, x, 0.72, text, width=1.75, height=0.36, colour=GREEN, fontsize=10)
+        box(ax, x, 0.72, text, width=1.6, height=0.36, colour=GREEN, fontsize=11)
         _up(ax, x, 0.32, 0.54)
         _up(ax, x, 0.90, 1.04)
     ax.text(left, 0.18, "the grey cat", ha="center", va="center", style="italic")
@@ -100,13 +100,13 @@ def encoder_decoder() -> Figure:
     # from the top of the encoder into the middle of the decoder
     middle = (left + right) / 2
     ax.plot([left, middle, middle], [4.0, 4.0, heights[1]], color=PURPLE, linewidth=1.8)
-    arrow(ax, (middle, heights[1]), (right - 0.875, heights[1]), colour=PURPLE, width=1.8)
+    arrow(ax, (middle, heights[1]), (right - 0.8, heights[1]), colour=PURPLE, width=1.8)
     ax.text(middle - 0.08, 3.3, "K, V", ha="right", va="center")
     ax.text(right - 0.1, heights[1] - 0.37, "Q", ha="right", va="center")
-    box(ax, right, 5.15, "linear, softmax", width=1.75, height=0.36, colour=GREEN, fontsize=10)
+    box(ax, right, 5.15, "linear, softmax", width=1.6, height=0.36, colour=GREEN, fontsize=11)
     _up(ax, right, 5.33, 5.62)
     ax.text(right, 5.76, "le chat gris", ha="center", va="center", style="italic")
-    ax.text(right - 1.05, 4.62, "decoder,\n6 times", ha="center", va="center", fontsize=12)
+    ax.text(right - 0.98, 4.62, "decoder,\n6 times", ha="center", va="center", fontsize=12)
     figure = ax.get_figure()
     assert isinstance(figure, Figure)
     return figure

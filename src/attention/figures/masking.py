@@ -1,96 +1,268 @@
-"""The drawings of the chapter on masking."""
+"""Drawings of chapter 6, masking."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
+import torch
+from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from torch import Tensor
 
-from ..plots import BLUE, GREEN, ORANGE, arrow, box, canvas, heatmap
+from ..masks import causal_mask, padding_mask, prefix_mask, sliding_window_mask
+from ..plots import BLUE, GREEN, ORANGE, SEQUENTIAL, _ink, arrow, box, canvas, heatmap
 
+GREY = "#8a8a8a"
 STYLES = {"masked": (BLUE, "-"), "unmasked": (ORANGE, "--")}
 
 
 def the_answer_is_in_the_input(words: Sequence[str]) -> Figure:
     """Inputs below, targets above: each target is the next input, one column to the right."""
     inputs, targets = words[:-1], words[1:]
-    ax = canvas(0.95 * len(inputs) + 1.15, 2.7)
-    columns = [1.15 + 0.95 * i for i in range(len(inputs))]
+    ax = canvas(4.4, 2.7)
+    columns = [1.15 + 0.9 * i for i in range(len(inputs))]
     for x, word, target in zip(columns, inputs, targets, strict=True):
-        box(ax, x, 0.45, word, width=0.8, colour=BLUE)
-        box(ax, x, 2.25, target, width=0.8, colour=GREEN)
+        box(ax, x, 0.45, word, width=0.76, colour=BLUE)
+        box(ax, x, 2.25, target, width=0.76, colour=GREEN)
     for y, name in ((0.45, "input"), (2.25, "target")):
         ax.text(0.05, y, name, va="center", fontsize=11)
-    place = len(inputs) - 2
-    top = (columns[place], 1.96)
+    asked = len(inputs) - 2
+    top = (columns[asked], 1.96)
     for i, x in enumerate(columns):
-        future = i > place
+        future = i > asked
         arrow(ax, (x, 0.74), top, colour=ORANGE if future else "k", width=2.6 if future else 1.2)
     ax.text(columns[-1] - 0.1, 1.45, "the answer", ha="left", va="center", fontsize=11)
-    return ax.figure  # type: ignore[return-value]
+    return plt.gcf()
 
 
-def before_and_after(before: Tensor, after: Tensor, words: Sequence[str]) -> Figure:
-    """The weights of one example without the mask, and with it."""
-    figure, axes = plt.subplots(1, 2, figsize=(5.0, 2.3), layout="constrained")
-    for ax, weights, title in zip(axes, (before, after), ("no mask", "causal mask"), strict=True):
-        heatmap(weights, list(words), list(words), ax=ax, title=title)
+def teacher_forcing(words: Sequence[str]) -> Figure:
+    """One row for each beginning of a sentence: what is seen, what must be predicted."""
+    n = len(words)
+    ax = canvas(4.4, 0.52 * n)
+    for i in range(n - 1):
+        y = 0.52 * (n - i) - 0.55
+        ax.text(0.02, y, f"position {i}", va="center", fontsize=11)
+        for j, word in enumerate(words):
+            x = 1.28 + 0.68 * j
+            if j <= i + 1:
+                box(ax, x, y, word, width=0.62, height=0.4, colour=BLUE if j <= i else GREEN)
+            else:
+                ax.add_patch(Rectangle((x - 0.31, y - 0.2), 0.62, 0.4, fill=False, edgecolor=GREY,
+                                       linestyle=":"))  # fmt: skip
+    return plt.gcf()
+
+
+def what_it_sees(shares: Mapping[str, Tensor], words: Sequence[str], hidden: int) -> Figure:
+    """A row of weights for each name; in those marked "causal", the last `hidden` words crossed."""
+    figure, ax = plt.subplots(figsize=(4.3, 2.5), layout="constrained")
+    heatmap(torch.stack(list(shares.values())), list(shares), words, ax=ax, fmt=None,
+            row_label=None, col_label=None)  # fmt: skip
+    ax.set_aspect("auto")
+    ax.tick_params(axis="x", rotation=90)
+    for i, name in enumerate(shares):
+        for j in range(len(words) - hidden, len(words)):
+            if name.startswith("causal"):
+                ax.text(j + 0.5, i + 0.5, "×", ha="center", va="center", fontsize=12)
     return figure
 
 
-def cheating(
-    losses: Mapping[str, Sequence[Sequence[float]]],
-    places: Mapping[str, Sequence[Sequence[float]]],
-    floor: float,
-) -> Figure:
-    """Training loss over the steps and, after it, loss at each place; one line a seed."""
-    figure, (top, bottom) = plt.subplots(2, 1, figsize=(4.6, 5.4), layout="constrained")
-    for name, runs in losses.items():
-        colour, dash = STYLES[name]
-        for i, run in enumerate(runs):
-            label = name if i == 0 else None
-            top.plot(range(1, len(run) + 1), run, dash, color=colour, lw=1.3, label=label)
-    top.axhline(floor, color="k", lw=1, ls=":")
-    top.text(1, floor * 0.92, "floor", ha="left", va="top")
-    top.set(xlabel="step", ylabel="training loss (nats)", yscale="log")
-    top.set_yticks([0.1, 1, 5], ["0.1", "1", "5"])
-    top.minorticks_off()
-    for name, runs in places.items():
-        colour, dash = STYLES[name]
-        for i, run in enumerate(runs):
-            label = name if i == 0 else None
-            bottom.plot(range(len(run)), run, dash, color=colour, lw=1.3, marker="o", ms=3,
-                        label=label)  # fmt: skip
-    bottom.set(xlabel="place in the window", ylabel="loss at this place (nats)", ylim=(0, None))
-    bottom.set_xticks(range(0, len(next(iter(places.values()))[0]), 3))
-    for ax in (top, bottom):
-        ax.legend()
+def _cells(ax: Axes, x: float, y: float, values: Tensor, fmt: str, weights: bool = False) -> None:
+    """A small matrix drawn on a canvas, its upper left corner at (x, y)."""
+    for i, row in enumerate(values.tolist()):
+        for j, value in enumerate(row):
+            gone = value == float("-inf")
+            shade = SEQUENTIAL(value if weights else 0.0)
+            face = shade if weights else ORANGE + "40" if gone else "none"
+            corner = (x + 0.42 * j, y - 0.36 * (i + 1))
+            ax.add_patch(Rectangle(corner, 0.42, 0.36, facecolor=face, edgecolor=GREY, lw=0.7))
+            text = "−∞" if gone else format(value, fmt)
+            colour = _ink(shade[3]) if weights else "k"
+            ax.text(corner[0] + 0.21, corner[1] + 0.18, text, ha="center", va="center",
+                    fontsize=11, color=colour)  # fmt: skip
+
+
+def added(scores: Tensor, mask: Tensor, weights: Tensor) -> Figure:
+    """Scores plus a matrix of 0 and −∞, and the softmax of the sum."""
+    ax = canvas(4.4, 3.5)
+    for x, values, name in ((0.05, scores, "scaled scores"), (1.57, mask, "M"),
+                            (3.09, scores + mask, "sum")):  # fmt: skip
+        _cells(ax, x, 3.15, values, ".0f")
+        ax.text(x + 0.63, 3.32, name, ha="center", va="center", fontsize=12)
+    for x, sign in ((1.44, "+"), (2.96, "=")):
+        ax.text(x, 2.61, sign, ha="center", va="center", fontsize=13)
+    arrow(ax, (3.72, 2.02), (3.72, 1.5))
+    ax.text(3.6, 1.76, "softmax of each row", ha="right", va="center", fontsize=12)
+    _cells(ax, 3.09, 1.15, weights, ".2f", weights=True)
+    ax.text(3.72, 1.32, "weights", ha="center", va="center", fontsize=12)
+    return plt.gcf()
+
+
+def side_by_side(matrices: Mapping[str, Tensor], words: Sequence[str], fmt: str = ".3f") -> Figure:
+    """Two or more matrices of weights with their names above them."""
+    figure, axes = plt.subplots(1, len(matrices), figsize=(3.9, 2.1), layout="constrained")
+    for ax, (name, weights) in zip(axes, matrices.items(), strict=True):
+        heatmap(weights, list(words), list(words), ax=ax, title=name, fmt=fmt, row_label=None)
+        if ax is not axes[0]:
+            ax.set_yticks([])
+    axes[0].set_ylabel("query")
     return figure
 
 
-def gallery(masks: Mapping[str, Tensor], columns: int = 2) -> Figure:
-    """Boolean masks (n_q, n_k) side by side: filled where the query may attend."""
-    rows = -(-len(masks) // columns)
-    figure, axes = plt.subplots(
-        rows, columns, figsize=(2.2 * columns, 2.4 * rows), layout="constrained", squeeze=False
-    )
-    for ax in axes.flat:
+def _per_seed(ax: Axes, runs: Mapping[str, Sequence[Sequence[float]]], start: int, **style) -> None:
+    """One line a seed, one colour and dash a model."""
+    for name, lines in runs.items():
+        colour, dash = STYLES[name]
+        for i, line in enumerate(lines):
+            ax.plot(range(start, start + len(line)), line, dash, color=colour, lw=1.3,
+                    label=name if i == 0 else None, **style)  # fmt: skip
+    ax.legend()
+
+
+def losses(runs: Mapping[str, Sequence[Sequence[float]]], floor: float) -> Figure:
+    """Training loss over the steps, one line a seed, and the floor."""
+    figure, ax = plt.subplots(figsize=(4.3, 3.0), layout="constrained")
+    _per_seed(ax, runs, 1)
+    ax.axhline(floor, color="k", lw=1.2, ls=":")
+    ax.text(2, floor * 0.9, f"floor {floor:.2f}", ha="left", va="top")
+    ax.set(xlabel="step", ylabel="training loss (nats)", yscale="log")
+    ax.set_yticks([0.1, 0.5, 1, 5], ["0.1", "0.5", "1", "5"])
+    ax.minorticks_off()
+    return figure
+
+
+def positions(runs: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
+    """The loss at each position of new windows, one line a seed."""
+    figure, ax = plt.subplots(figsize=(4.3, 2.8), layout="constrained")
+    _per_seed(ax, runs, 0, marker="o", ms=3)
+    ax.set(xlabel="position in the window", ylabel="loss there (nats)", ylim=(0, None))
+    ax.set_xticks(range(0, len(next(iter(runs.values()))[0]), 3))
+    return figure
+
+
+def copy_path(weights: Mapping[str, Tensor], words: Sequence[str]) -> Figure:
+    """Where each position looks: lines from the inputs below, as wide as the weight."""
+    n = len(words)
+    figure, axes = plt.subplots(len(weights), 1, figsize=(4.4, 4.4))
+    for ax, (name, a) in zip(axes, weights.items(), strict=True):
+        for i in range(n):
+            for j in range(n):
+                colour = ORANGE if j == i + 1 else BLUE if j <= i else GREY
+                if a[i, j] > 0.05:
+                    ax.plot([j, i], [0.14, 0.86], color=colour, lw=9 * float(a[i, j]),
+                            solid_capstyle="butt", zorder=2 + (j == i + 1))  # fmt: skip
+        for j, word in enumerate(words):
+            ax.text(j, 0.0, word, ha="center", va="center", fontsize=11)
+            ax.text(j, 1.0, word, ha="center", va="center", fontsize=11)
+        ax.set_title(name)
+        ax.set(xlim=(-0.5, n - 0.5), ylim=(-0.1, 1.1))
         ax.set_axis_off()
-    for ax, (name, mask) in zip(axes.flat, masks.items(), strict=False):
-        ax.set_axis_on()
+    figure.tight_layout()
+    return figure
+
+
+def cut(tests: Mapping[str, Sequence[float]], floor: float) -> Figure:
+    """A group of bars for each thing that was hidden, one bar a seed."""
+    figure, ax = plt.subplots(figsize=(4.3, 2.7), layout="constrained")
+    for y, values in enumerate(tests.values()):
+        for i, value in enumerate(values):
+            ax.barh(y + 0.25 * (i - 1), value, height=0.2, facecolor=ORANGE + "99",
+                    edgecolor=ORANGE)  # fmt: skip
+    ax.axvline(floor, color="k", lw=1.2, ls=":")
+    ax.text(floor + 0.03, -0.62, "floor", ha="left", va="center")
+    ax.set_yticks(range(len(tests)), list(tests))
+    ax.tick_params(axis="y", length=0)
+    ax.set(xlabel="loss (nats)", ylim=(len(tests) - 0.5, -0.85))
+    return figure
+
+
+def padded(sentences: Sequence[Sequence[str]], pad: str) -> Figure:
+    """A batch as rows of boxes, and beside each row its padding mask joined with the causal one."""
+    n = max(map(len, sentences))
+    lengths = [sum(word != pad for word in words) for words in sentences]
+    masks = causal_mask(n) & padding_mask(lengths, n)
+    ax = canvas(4.4, 1.35 * len(sentences))
+    for b, words in enumerate(sentences):
+        middle = 1.35 * (len(sentences) - b) - 0.65
+        for j, word in enumerate(words):
+            box(ax, 0.4 + 0.78 * j, middle, word, width=0.7, height=0.42,
+                colour=GREY if word == pad else BLUE)  # fmt: skip
+        arrow(ax, (2.42, middle), (2.98, middle))
+        _small(ax, 3.06, middle + 0.6, masks[b], 0.4)
+    return plt.gcf()
+
+
+def _small(ax: Axes, x: float, y: float, mask: Tensor, cell: float) -> None:
+    """A mask drawn on a canvas, its upper left corner at (x, y)."""
+    for i, row in enumerate(mask.tolist()):
+        for j, open_ in enumerate(row):
+            ax.add_patch(Rectangle((x + cell * j, y - cell * (i + 1)), cell, cell, lw=0.6,
+                         facecolor=BLUE if open_ else "none", edgecolor=GREY))  # fmt: skip
+
+
+def gallery() -> Figure:
+    """The four masks of the package for eight tokens: filled where the query may attend."""
+    masks = {
+        "causal": causal_mask(8),
+        "padding (5 of 8)": padding_mask([5], 8)[0].expand(8, 8),
+        "window of 3": sliding_window_mask(8, 3),
+        "prefix of 3": prefix_mask(8, 3),
+    }
+    figure, axes = plt.subplots(2, 2, figsize=(4.2, 4.6), layout="constrained")
+    for ax, (name, mask) in zip(axes.flat, masks.items(), strict=True):
         _grid(ax, mask)
         ax.set_title(name)
     return figure
 
 
+def combined() -> Figure:
+    """One row for each pair of masks: left & right = both."""
+    text = torch.tensor([0, 0, 0, 0, 0, 1, 1, 1])
+    same = text[:, None] == text[None, :]
+    rows = (
+        (sliding_window_mask(8, 3), "window", "causal window"),
+        (padding_mask([5], 8)[0].expand(8, 8), "padding", "both"),
+        (same, "same text", "packed texts"),
+    )
+    ax = canvas(4.4, 5.2)
+    for r, (mask, name, result) in enumerate(rows):
+        top = 4.9 - 1.72 * r
+        for x, m, title in ((0.1, causal_mask(8), "causal"), (1.62, mask, name),
+                            (3.14, causal_mask(8) & mask, result)):  # fmt: skip
+            _small(ax, x, top, m, 0.15)
+            ax.text(x + 0.6, top + 0.14, title, ha="center", va="center", fontsize=12)
+        for x, sign in ((1.46, "&"), (2.98, "=")):
+            ax.text(x, top - 0.6, sign, ha="center", va="center", fontsize=13)
+    return plt.gcf()
+
+
+def relay(n: int = 7, layers: int = 3, window: int = 3) -> Figure:
+    """How information climbs to the last token of the last layer through a causal window."""
+    figure, ax = plt.subplots(figsize=(4.3, 3.2), layout="constrained")
+    for layer in range(1, layers + 1):
+        for i in range(n):
+            for j in range(max(0, i - window + 1), i + 1):
+                used = n - 1 - i <= (layers - layer) * (window - 1)
+                ax.plot([j, i], [layer - 1, layer], color=ORANGE if used else GREY,
+                        lw=2 if used else 0.6, zorder=1)  # fmt: skip
+    for layer in range(layers + 1):
+        for i in range(n):
+            used = n - 1 - i <= (layers - layer) * (window - 1)
+            ax.plot(i, layer, "o", ms=9, color=ORANGE if used else GREY, zorder=2)
+    ax.set_xticks(range(n))
+    ax.set_yticks(range(layers + 1), ["input", *(f"layer {i + 1}" for i in range(layers))])
+    ax.tick_params(length=0)
+    ax.set(xlabel="position", xlim=(-0.3, n - 0.7))
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+    return figure
+
+
 def spread(reached: Mapping[int, Tensor]) -> Figure:
     """Which inputs reach which outputs, for each number of layers."""
-    figure, axes = plt.subplots(
-        1, len(reached), figsize=(1.7 * len(reached), 2.2), layout="constrained"
-    )
+    figure, axes = plt.subplots(1, len(reached), figsize=(4.4, 1.9), layout="constrained")
     for ax, (layers, mask) in zip(axes, reached.items(), strict=True):
         _grid(ax, mask, "output", "input")
         ax.set_title("1 layer" if layers == 1 else f"{layers} layers")
@@ -99,12 +271,22 @@ def spread(reached: Mapping[int, Tensor]) -> Figure:
     return figure
 
 
-def _grid(ax, mask: Tensor, rows: str = "query", cols: str = "key") -> None:
+def differences(gaps: Mapping[str, Tensor], words: Sequence[str]) -> Figure:
+    """How far each position's vector is off at each stage of the model."""
+    figure, ax = plt.subplots(figsize=(4.2, 2.5), layout="constrained")
+    rows = torch.stack(list(gaps.values()))
+    heatmap(rows, list(gaps), words, ax=ax, fmt=".2f", vmax=float(rows.max()), row_label=None,
+            col_label=None)  # fmt: skip
+    ax.tick_params(axis="x", rotation=90)
+    return figure
+
+
+def _grid(ax: Axes, mask: Tensor, rows: str = "query", cols: str = "key") -> None:
     """A bordered cell for each pair, filled where the mask is True."""
     # matplotlib draws the grid lines grey: they must show on a light and on a dark page.
     ax.pcolormesh(
         mask.cpu().float().numpy(), cmap=ListedColormap(["none", BLUE]), vmin=0, vmax=1,
-        edgecolors="#8a8a8a", linewidth=0.6,
+        edgecolors=GREY, linewidth=0.6,
     )  # fmt: skip
     ax.set_aspect("equal")
     ax.invert_yaxis()

@@ -1,17 +1,22 @@
-"""Drawings of chapter 1, why attention."""
+"""Drawings of chapter 1, why attention: the sentence, the averages, three ways to connect words."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
+import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
+from matplotlib.patches import Rectangle
 from matplotlib.textpath import TextPath
 from torch import Tensor
 
-from attention.plots import BLUE, COLOURS, GREEN, ORANGE, arrow, canvas
+from attention.example import FEATURES
+from attention.plots import BLUE, GREEN, ORANGE, arrow, canvas
+
+GREY = "#808080"
 
 
 def _sentence(ax: Axes, words: list[str], y: float, size: float) -> list[float]:
@@ -29,11 +34,11 @@ def _sentence(ax: Axes, words: list[str], y: float, size: float) -> list[float]:
 
 def pronoun() -> Figure:
     """Arcs from "it" to the words that decide what it is, for two last words."""
-    ax = canvas(4.5, 2.8)
+    ax = canvas(4.4, 2.8)
     cat, mat, it, last = 1, 5, 7, 9
-    for y, end, strong, weak in ((1.68, "warm", mat, cat), (0.12, "tired", cat, mat)):
+    for y, end, strong, weak in ((1.68, "tired", cat, mat), (0.12, "warm", mat, cat)):
         words = f"The cat sat on the mat because it was {end}".split()
-        middles = _sentence(ax, words, y, 11.5)
+        middles = _sentence(ax, words, y, 11)
         start = (middles[it], y + 0.12)
         for target, width, colour in ((weak, 1.0, "k"), (last, 2.0, ORANGE), (strong, 4.0, BLUE)):
             to = (middles[target], y + 0.12)
@@ -44,19 +49,63 @@ def pronoun() -> Figure:
     return plt.gcf()
 
 
-def forgetting(measured: dict[str, Tensor]) -> Figure:
-    """The effect of each word on the last output, one curve a layer, on a logarithmic axis."""
-    fig, ax = plt.subplots(figsize=(4.4, 3.8))
-    for (name, effect), dash, colour in zip(
-        measured.items(), ("-", "--", "-."), COLOURS, strict=False
-    ):
-        ax.plot(range(1, len(effect) + 1), effect, dash, color=colour, label=name)
-    decades = math.floor(math.log10(min(effect.min().item() for effect in measured.values())))
-    ax.set(yscale="log", ylim=(10.0**decades, 100), xlim=(1, len(effect)))
-    ax.set(xlabel="position of the word", ylabel="effect on the last output")
-    ax.set_xticks([1, 10, 20, 30, 40, 50])
+def _number(value: float) -> str:
+    """1, 0.5, −1; nothing for zero."""
+    return f"{value:.2g}".replace("-", "−") if abs(value) > 1e-6 else ""
+
+
+def averages(panels: Mapping[str, tuple[Sequence[str], Tensor, Tensor]]) -> Figure:
+    """Weights as bars beside the words' vectors, and under them the average that they make.
+
+    panels: a name for the new vector, and its words, their weights (n,) and vectors (n, 6).
+    """
+    row, left, unit = 0.29, 1.92, 0.41  # a row's height; where the cells begin; their width
+    height = 0.82 + sum((len(words) + 1) * row + 0.32 for words, _, _ in panels.values())
+    ax = canvas(4.4, height)
+    y = height - 0.82
+
+    def line(y: float, name: str, vector: Tensor, width: float) -> None:
+        ax.text(0.86, y - row / 2, name, ha="right", va="center", fontsize=11)
+        for j, value in enumerate(vector.tolist()):
+            at = (left + j * unit, y - row)
+            ax.add_patch(Rectangle(at, unit, row, facecolor=BLUE if value > 0 else ORANGE,
+                                   alpha=min(abs(value), 1.0) * 0.6, linewidth=0))  # fmt: skip
+            ax.add_patch(Rectangle(at, unit, row, fill=False, edgecolor=GREY, linewidth=width))
+            ax.text(at[0] + unit / 2, y - row / 2, _number(value), ha="center", va="center",
+                    fontsize=11)  # fmt: skip
+
+    for j, name in enumerate(FEATURES):
+        ax.text(left + (j + 0.35) * unit, y + 0.06, name, rotation=40, ha="left", va="bottom",
+                rotation_mode="anchor", fontsize=11)  # fmt: skip
+    ax.text(0.98, y + 0.14, "weight", ha="left", va="center", fontsize=11)
+    for name, (words, weights, vectors) in panels.items():
+        for word, weight, vector in zip(words, weights.tolist(), vectors, strict=True):
+            line(y, word, vector, 0.6)
+            ax.add_patch(Rectangle((0.98, y - row + 0.05), 0.55 * weight, row - 0.1, color=GREEN))
+            ax.text(1.04 + 0.55 * weight, y - row / 2, _number(weight) or "0", ha="left",
+                    va="center", fontsize=11)  # fmt: skip
+            y -= row
+        y -= 0.1
+        line(y, name, weights @ vectors, 1.8)
+        y -= row + 0.22
+    return plt.gcf()
+
+
+def parameters(n: int, width: int) -> Figure:
+    """Parameters of a dense layer and of four shared matrices against the length of the text."""
+    fig, ax = plt.subplots(figsize=(4.3, 3.0))
+    lengths = torch.logspace(0, 2.4, 50)
+    shared = 4 * width**2
+    ax.plot(lengths, (lengths * width) ** 2, "--", color=ORANGE)
+    ax.plot(lengths, torch.full_like(lengths, shared), color=BLUE)
+    ax.plot([n], [(n * width) ** 2], "o", color=ORANGE, markersize=8)
+    ax.plot([n], [shared], "o", color=BLUE, markersize=8)
+    ax.text(0.75 * n, (n * width) ** 2, "dense layer", fontsize=11, ha="right", va="bottom")
+    ax.text(n, 0.5 * shared, "four shared matrices", fontsize=11, ha="center", va="top")
+    ax.set(xscale="log", yscale="log", ylim=(5e5, 1e11))
+    ax.set(xlabel="words in the text", ylabel="parameters")
+    ax.set_xticks([1, 12, n, 200], ["1", "12", str(n), "200"])
     ax.minorticks_off()
-    ax.legend(loc="lower right", fontsize=10.5)
     return fig
 
 

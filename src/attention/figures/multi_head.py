@@ -83,7 +83,7 @@ def rows_side_by_side(rows: Tensor, words: Sequence[str], names: Sequence[str]) 
     for text in ax.texts:
         text.set_fontsize(9)
     plt.setp(ax.get_xticklabels(), rotation=50, ha="left", rotation_mode="anchor")
-    return ax.figure
+    return plt.gcf()
 
 
 def output_blocks(heads: Sequence[Tensor], blocks: Sequence[Tensor]) -> Figure:
@@ -122,7 +122,7 @@ def output_blocks(heads: Sequence[Tensor], blocks: Sequence[Tensor]) -> Figure:
         ax.text(at + size, low + 0.13, rf"head$_{r} W^O_{r}$", ha="center", va="bottom",
                 fontsize=12)  # fmt: skip
     ax.text(2.9, low - size / 2, "=", ha="center", va="center", fontsize=14)
-    total = sum(head @ block for head, block in zip(heads, blocks, strict=True))
+    total = torch.stack([h @ block for h, block in zip(heads, blocks, strict=True)]).sum(0)
     cells(3.1, low, total[None], PURPLE, 1)
     ax.text(3.1 + size, low + 0.13, "$O$", ha="center", va="bottom", fontsize=12)
     return plt.gcf()
@@ -183,7 +183,7 @@ def it_in_the_stream(states: Tensor, names: Sequence[str], features: Sequence[st
     ax = plt.subplots(figsize=(4.4, 0.42 * len(names) + 1.0))[1]
     vectors(states, names, features, ax=ax)
     plt.setp(ax.get_xticklabels(), rotation=35, ha="left", rotation_mode="anchor")
-    return ax.figure
+    return plt.gcf()
 
 
 def reshape_of_heads() -> Figure:

@@ -9,6 +9,7 @@ from .paths import Paths
 from .positions import Positions
 from .qkv_plane import QKVPlane
 from .root_dk import RootDk
+from .rotary_arrows import RotaryArrows
 from .sinusoids import Sinusoids
 from .step_by_step import StepByStep
 from .temperature import Temperature
@@ -23,6 +24,7 @@ __all__ = [
     "Positions",
     "QKVPlane",
     "RootDk",
+    "RotaryArrows",
     "Sinusoids",
     "StepByStep",
     "Temperature",

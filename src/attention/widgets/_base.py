@@ -20,6 +20,7 @@ _HERE = Path(__file__).parent
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|let|class)\b)", re.MULTILINE)
 _EXPORTED = re.compile(r"^export (?:async )?(?:function|const|let|class) (\w+)", re.MULTILINE)
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "\./shared\.js";\n', re.MULTILINE)
+_BETWEEN = re.compile(r'^import \{([^}]*)\} from "\./(\w+)\.js";\n', re.MULTILINE)
 _WEIGHTS = re.compile(r'^import \{ weights \} from "\./(\w+)_weights\.js";\n', re.MULTILINE)
 _DEFAULT = re.compile(r"^export default \{ render \};\s*\Z", re.MULTILINE)
 
@@ -48,19 +49,40 @@ def has_weights(name: str) -> bool:
     return (_HERE / f"{name}_weights.js").exists()
 
 
+SHARED = re.findall(r'from "\./shared/(\w+)\.js"', _read("shared.js"))  # each after what it uses
+
+
+def _shared(part: str) -> str:
+    return _read(f"shared/{part}.js")
+
+
+def shared_parts(names: list[str]) -> list[str]:
+    """The parts of shared.js that these explorers need, each after those that it uses itself."""
+    wanted = {word for name in names for word in _parts(name)[0]}
+    found: list[str] = []
+    for part in reversed(SHARED):
+        if wanted & set(_EXPORTED.findall(_shared(part))):
+            found.insert(0, part)
+            for used, _ in _BETWEEN.findall(_shared(part)):
+                wanted |= {word.strip() for word in used.split(",")}
+    return found
+
+
 def module_text(name: str) -> str:
-    """Return one self-contained ES module: shared.js and the explorer `name`, for anywidget."""
+    """Return one self-contained ES module for anywidget: what the explorer shares, and itself."""
     _, body = _parts(name)
-    before = [_read("shared.js")] + ([_read(f"{name}_weights.js")] if has_weights(name) else [])
+    before = [_BETWEEN.sub("", _shared(part)) for part in shared_parts([name])]
+    if has_weights(name):
+        before.append(_read(f"{name}_weights.js"))
     text = "\n".join(_EXPORT.sub("", source) for source in before)
     return f"{text}\n{body}\n\nexport default {{ render }};\n"
 
 
 def static_module(name: str) -> str:
-    """Return `shared`, weights or an explorer as a classic script, which also runs from file://.
+    """Return a part of shared.js, weights or an explorer as a classic script, also for file://.
 
-    A page loads `shared` first, once; each explorer then registers itself under
-    `window.attentionExplorers[name]` as an object with `render`. Where `has_weights(name)`,
+    A page loads the `shared_parts` of its explorers first; each explorer then registers itself
+    under `window.attentionExplorers[name]` as an object with `render`. Where `has_weights(name)`,
     `<name>_weights` must have been loaded before `render` is called.
     """
     if name.endswith("_weights"):
@@ -68,13 +90,15 @@ def static_module(name: str) -> str:
             f"(() => {{\n{_EXPORT.sub('', _read(f'{name}.js'))}"
             f"window.attentionExplorers[{name!r}] = weights;\n}})();\n"
         )
-    if name == "shared":
-        source = _read("shared.js")
+    if name in SHARED:
+        source = _shared(name)
+        used = ", ".join(words.strip() for words, _ in _BETWEEN.findall(source))
         exports = ", ".join(_EXPORTED.findall(source))
         return (
-            f"(() => {{\n{_EXPORT.sub('', source)}\n"
             "window.attentionExplorers ??= {};\n"
-            f"window.attentionExplorers.shared = {{ {exports} }};\n}})();\n"
+            "Object.assign(window.attentionExplorers.shared ??= {}, "
+            f"(({{ {used} }}) => {{\n{_EXPORT.sub('', _BETWEEN.sub('', source))}\n"
+            f"return {{ {exports} }};\n}})(window.attentionExplorers.shared));\n"
         )
     names, body = _parts(name)
     start = "render"

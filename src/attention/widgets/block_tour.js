@@ -8,9 +8,10 @@ const NUMBERS = { d_model: ["d_model", 1, 32768], num_heads: ["heads h", 1, 256]
   num_kv_heads: ["K/V heads", 1, 256], d_ff: ["d_ff", 1, 131072], num_layers: ["layers", 1, 256],
   vocab_size: ["vocabulary", 1, 1000000] };
 const KEYS = ["n", ...Object.keys(NUMBERS), "kind", "bias", "gated", "norm", "tied", "positions",
-  "extra"];
-const LLAMA = { kind: "decoder", bias: false, gated: true, norm: "rms", positions: 0, extra: 0 };
-const OLD = { bias: true, gated: false, norm: "layer", tied: true, extra: 0 };
+  "window", "extra"];
+const LLAMA = { kind: "decoder", bias: false, gated: true, norm: "rms", positions: 0, window: 0,
+  extra: 0 };
+const OLD = { bias: true, gated: false, norm: "layer", tied: true, window: 0, extra: 0 };
 const PRESETS = [
   ["2017 base", { n: 64, d_model: 512, num_heads: 8, num_kv_heads: 8, d_ff: 2048, num_layers: 6,
     vocab_size: 37000, kind: "encoder-decoder", positions: 0, ...OLD }],
@@ -21,7 +22,7 @@ const PRESETS = [
   ["GPT-2 small", { n: 1024, d_model: 768, num_heads: 12, num_kv_heads: 12, d_ff: 3072,
     num_layers: 12, vocab_size: 50257, kind: "decoder", positions: 1024, ...OLD }],
   ["Mistral 7B", { n: 8192, d_model: 4096, num_heads: 32, num_kv_heads: 8, d_ff: 14336,
-    num_layers: 32, vocab_size: 32000, tied: false, ...LLAMA }],
+    num_layers: 32, vocab_size: 32000, tied: false, ...LLAMA, window: 4096 }],
   ["Llama 3 8B", { n: 8192, d_model: 4096, num_heads: 32, num_kv_heads: 8, d_ff: 14336,
     num_layers: 32, vocab_size: 128256, tied: false, ...LLAMA }],
 ];
@@ -34,12 +35,13 @@ function tour(s) {
   const kv = g * dk;
   const b = s.bias ? 1 : 0;
   const norm = s.norm === "rms" ? d : 2 * d;
+  const seen = Math.min(n, s.window || n); // keys that a query can meet
   const attention = (name) => [
     [`${name}queries`, [h, n, dk], d * d + b * d, n * d * d],
     [`${name}keys`, [g, n, dk], d * kv + b * kv, n * d * kv],
     [`${name}values`, [g, n, dk], d * kv + b * kv, n * d * kv],
-    [`${name}scores, weights`, [h, n, n], 0, n * n * d],
-    [`${name}weighted values`, [h, n, dk], 0, n * n * d],
+    [`${name}scores, weights`, [h, n, seen], 0, n * seen * d],
+    [`${name}weighted values`, [h, n, dk], 0, n * seen * d],
     [`${name}output projection`, [n, d], d * d + b * d, n * d * d],
     [`${name}norm`, [n, d], norm, 0],
   ];
@@ -66,7 +68,7 @@ function tour(s) {
   const sum = (column) => parts.reduce((total, [, times, rows]) =>
     total + times * rows.reduce((part, row) => part + row[column], 0), 0);
   // Keys and values of every layer, two bytes a number; cross-attention caches its own.
-  const cached = s.kind === "encoder" ? 0 : 2 * s.num_layers * kv * n * 2 * (both ? 2 : 1);
+  const cached = s.kind === "encoder" ? 0 : 2 * s.num_layers * kv * seen * 2 * (both ? 2 : 1);
   return { parts, parameters: sum(2), operations: sum(3), cache: cached };
 }
 

@@ -34,7 +34,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "num_kv_heads": 12, "d_ff": 3072, "num_layers": 12, "vocab_size": 50257,
         "positions": 1024,
     },
-    "Mistral 7B": {**_LLAMA, "vocab_size": 32000},
+    "Mistral 7B": {**_LLAMA, "vocab_size": 32000, "window": 4096},
     "Llama 3 8B": {**_LLAMA, "vocab_size": 128256},
 }  # fmt: skip
 
@@ -46,8 +46,9 @@ class BlockTour(Explorer):
     `num_kv_heads`, `d_ff`, `num_layers`, `vocab_size`; `kind` ("encoder-decoder", "decoder" or
     "encoder"), `bias` (in every linear map but the output's), `gated` (SwiGLU's third matrix),
     `norm` ("layer": gain and bias, or "rms": gain), `tied` (the output shares the embedding),
-    `positions` (rows of learned positions) and `extra` (parameters outside all this; BERT's
-    pooler and segment embeddings). `preset=` starts from one of `PRESETS`. 2017's base comes to
+    `positions` (rows of learned positions), `window` (a token attends to so many at most and the
+    cache holds no more; 0 = all) and `extra` (parameters outside all this; BERT's pooler and
+    segment embeddings). `preset=` starts from one of `PRESETS`. 2017's base comes to
     63.1 million with a shared vocabulary of 37,000 and biases throughout; the paper, which gives
     the vocabulary as "about 37000", says 65 million. Scores are counted in full, masked or not.
 
@@ -73,6 +74,7 @@ class BlockTour(Explorer):
     norm = traitlets.Unicode("layer").tag(sync=True)
     tied = traitlets.Bool(True).tag(sync=True)
     positions = Whole(0, 0, 1_000_000)
+    window = Whole(0, 0, 131072)
     extra = Whole(0, 0, 10**9)
 
     def __init__(self, preset: str | None = None, **traits: Any) -> None:
@@ -105,6 +107,7 @@ class BlockTour(Explorer):
         d_k = d // h
         kv = g * d_k
         b = int(self.bias)
+        seen = min(n, self.window or n)  # keys that a query can meet
         norm = d if self.norm == "rms" else 2 * d
 
         def attention(name: str) -> list[TourRow]:
@@ -112,8 +115,8 @@ class BlockTour(Explorer):
                 (f"{name}queries", (h, n, d_k), d * d + b * d, n * d * d),
                 (f"{name}keys", (g, n, d_k), d * kv + b * kv, n * d * kv),
                 (f"{name}values", (g, n, d_k), d * kv + b * kv, n * d * kv),
-                (f"{name}scores, weights", (h, n, n), 0, n * n * d),
-                (f"{name}weighted values", (h, n, d_k), 0, n * n * d),
+                (f"{name}scores, weights", (h, n, seen), 0, n * seen * d),
+                (f"{name}weighted values", (h, n, d_k), 0, n * seen * d),
                 (f"{name}output projection", (n, d), d * d + b * d, n * d * d),
                 (f"{name}norm", (n, d), norm, 0),
             ]
@@ -157,11 +160,12 @@ class BlockTour(Explorer):
 
     @property
     def cache_bytes(self) -> int:
-        """Keys and values of n tokens in every layer, two bytes a number."""
+        """Keys and values of n tokens, or of the window, in every layer, two bytes a number."""
         if self.kind == "encoder":
             return 0
         kv = self.num_kv_heads * (self.d_model // self.num_heads)
-        return 4 * self.num_layers * kv * self.n * (2 if self.kind == "encoder-decoder" else 1)
+        held = min(self.n, self.window or self.n)
+        return 4 * self.num_layers * kv * held * (2 if self.kind == "encoder-decoder" else 1)
 
     @property
     def caption(self) -> str:

@@ -12,7 +12,7 @@ const PRESETS = [
   ["Longer than wide", { n: 64, kernel: 3, dilated: false, d_model: 16 }],
 ];
 
-// Layers until the last output sees the first token. A layer looks back kernel - 1 places;
+// Layers until the last output sees the first token. A layer looks back kernel - 1 positions;
 // dilated, layer l looks back in strides of kernel ** l.
 function convolutionLayers(n, kernel, dilated) {
   let [layers, field] = [0, 1];
@@ -60,7 +60,7 @@ function render({ model, el }) {
   const kernel = slider({ label: "kernel k", min: 2, max: 7, onInput: (k) => ex.set({ kernel: k }) });
   const width = slider({ label: "width d", values: [16, 32, 64, 128, 256, 512, 1024],
     onInput: (d) => ex.set({ d_model: d }) });
-  const dilated = toggle({ label: "dilated convolution", onInput: (on) => ex.set({ dilated: on }) });
+  const dilated = toggle({ label: "dilated convolution: gaps 1, k, k², …", onInput: (on) => ex.set({ dilated: on }) });
   const pictures = KINDS.map((kind, i) => {
     const drawing = chart({ label: "", height: 92 });
     const title = make("p", { class: "heading" });

@@ -1,0 +1,55 @@
+// Bundles and minifies a site's style sheets and scripts; pack.py tells it what (JSON on standard
+// input: home, sheets, scripts, used, plain), and gets the texts back.
+const fs = require("fs");
+const path = require("path");
+const tools = path.join(process.argv[2], "/");
+const esbuild = require(`${tools}esbuild`);
+const { PurgeCSS } = require(`${tools}purgecss`);
+
+async function main() {
+  const { home, sheets, scripts, used, plain } = JSON.parse(fs.readFileSync(0, "utf-8"));
+  const bundled = await esbuild.build({
+    stdin: { contents: sheets.map((sheet) => `@import "./${sheet}";`).join("\n"), resolveDir: home,
+      loader: "css" },
+    outdir: home, bundle: true, write: false, logLevel: "error", assetNames: "[dir]/[name].[hash]",
+    outbase: home, loader: { ".woff2": "file", ".png": "dataurl", ".svg": "dataurl" },
+    legalComments: "inline",
+  });
+  let css = "";
+  const files = [];
+  for (const { path: place, contents, text } of bundled.outputFiles) {
+    if (place.endsWith(".css")) css = text;
+    else {
+      fs.mkdirSync(path.dirname(place), { recursive: true });
+      fs.writeFileSync(place, contents);
+      files.push(path.relative(home, place));
+    }
+  }
+  if (!plain) {
+    const content = used.map((raw) => ({ raw, extension: "html" }));
+    const [{ css: kept }] = await new PurgeCSS().purge({
+      content, css: [{ raw: css }], keyframes: true,
+      defaultExtractor: (text) => text.match(/[\w-]+/g) ?? [],
+      dynamicAttributes: ["aria-current", "aria-invalid", "aria-pressed", "aria-selected", "checked",
+        "data-mode", "data-theme", "disabled", "hidden", "open", "theme"],
+    });
+    css = (await esbuild.transform(kept, { loader: "css", minify: true, legalComments: "inline" })).code;
+  }
+  const bundles = {};
+  for (const [name, parts] of Object.entries(scripts)) {
+    const texts = await Promise.all(parts.map(async (part) => {
+      const text = fs.readFileSync(path.join(home, part), "utf-8")
+        .replace(/^\/\/# sourceMappingURL=.*$/m, "")
+        // a script finds other files beside itself, where it was before it was packed
+        .replaceAll("document.currentScript.src", `new URL(${JSON.stringify(part)}, document.currentScript.src).href`);
+      return plain ? `// ${part}\n${text}` : (await esbuild.transform(text, { minify: true })).code;
+    }));
+    bundles[name] = texts.join(";\n");
+  }
+  process.stdout.write(JSON.stringify({ css, bundles, files }));
+}
+
+main().catch((error) => {
+  console.error(error.message);
+  process.exit(1);
+});
