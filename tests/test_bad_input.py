@@ -225,6 +225,19 @@ refuses(A.patch_heads, PART, model=([nn.Linear(2, 2)], []), ids=([X], []),
         position={IndexError: [3]}, outputs={
             IndexError: [Say({(1, 0): X}, "(1, 0)")], TypeError: [Say({(0, 0): 1}, "int")],
             ValueError: [Say({(0, 0): X}, "(2, 3, 4)")]})
+
+# byte pairs, texts
+HALF, BYTES = Say("\ud800", "character 0"), A.BytePairs([(97, 98)])
+TEXT = A.from_text("ab " * 500, merges=1)
+refuses(A.learn_merges, dict(text="aa aa", count=1), text=([5], [HALF]), count=(["a"], [-1]))
+refuses(A.BytePairs, {}, merges=([5], [Say([(300, 1)], "300, 1")]))
+refuses(BYTES.encode, {}, text=([5, None], [HALF]))
+for run in (BYTES.decode, BYTES.pieces):
+    refuses(run, {}, ids=([5], [Say([999], "999"), Say([-1], "-1"), IDS]))
+refuses(A.from_text, {}, source=([5], [Say("short", "5"), Say("a\0" * 999, "NUL")]))
+refuses(A.from_text, dict(source="ab " * 500), merges=(["a"], [-1]))
+refuses(TEXT.batches, dict(length=2), length=[0, 10**6], batch_size=[0], seed=SEED)
+refuses(TEXT.windows, {}, length=[0, 10**6])
 # fmt: on
 
 SAID_AS = {  # the layer inside refuses it by the name it has there
@@ -249,8 +262,15 @@ def test_a_wrong_argument_is_refused_by_name_in_a_sentence(function, argument, e
 def test_no_public_function_is_forgotten():
     tried = {case[0] for case in CASES}
     without_arguments = {"device", "describe_device", "weather_sentences", "KVCache", "History"}
+    without_arguments |= {"tales"}
     passed_on = {"BlockConfig", "ModelConfig"}  # to what is made from them
-    made_elsewhere = {"PronounTask", "Table", "POSITIONS", "FEATURES"}  # by functions; tuples
+    made_elsewhere = {
+        "PronounTask",
+        "Table",
+        "Text",
+        "POSITIONS",
+        "FEATURES",
+    }  # by functions; tuples
     assert set(A.__all__) - tried == without_arguments | made_elsewhere | passed_on
 
 

@@ -94,7 +94,7 @@ def test_batches_and_windows():
         (lambda p: from_text(3), "source must be a string or a pathlib.Path; got"),
         (lambda p: from_text("short"), "1,000 characters or more; the string has 5"),
         (lambda p: from_text(""), "1,000 characters or more; the string has 0"),
-        (lambda p: from_text("mine.txt"), "for a file: Path('mine.txt')"),
+        (lambda p: from_text("mine.txt"), "for a file: Path\\('mine.txt'\\)"),
         (lambda p: from_text("a\0" * 2000), "holds the character NUL"),
         (lambda p: from_text(p), "must be text in UTF-8"),
         (lambda p: from_text("a b " * 500).windows(10**6), "held-out part"),

@@ -72,6 +72,8 @@ class BytePairs:
     """
 
     def __init__(self, merges: Iterable[Pair]):
+        if not isinstance(merges, Iterable):
+            raise TypeError(f"merges must be pairs of ids; got {check.kind(merges)}")
         self.merges = [(int(a), int(b)) for a, b in merges]
         self._bytes = [bytes([i]) for i in range(256)]
         for number, (a, b) in enumerate(self.merges):
@@ -118,6 +120,8 @@ def _listed(ids: Tensor | Sequence[int]) -> list[int]:
         if ids.ndim != 1:
             raise ValueError(f"ids must be (n,), the tokens of one text; got {check.shape(ids)}")
         ids = ids.tolist()
+    if not isinstance(ids, Iterable):
+        raise TypeError(f"ids must be (n,), the tokens of one text; got {check.kind(ids)}")
     return [int(i) for i in ids]
 
 

@@ -70,8 +70,8 @@ def tales() -> Text:
     """The book's tales, one a line; every tenth is held out.
 
     >>> text = tales()
-    >>> text.tokens.pieces(text.tokens.encode("The cat sat."))
-    ['T', 'he', ' cat', ' sat', '.']
+    >>> len(text.tokens), text.tokens.pieces(text.tokens.encode("The cat sat."))
+    (956, ['The', ' cat', ' sat', '.'])
     """
     lines = _TALES.read_text(encoding="utf-8").splitlines(keepends=True)
     train = "".join(line for i, line in enumerate(lines) if i % 10 != 9)
