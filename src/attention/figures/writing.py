@@ -202,11 +202,14 @@ def temperatures(values: Sequence[float], curves: Mapping[str, Sequence[float]])
     return figure
 
 
-def runs_of_words(lengths: Sequence[int], longest: str) -> Figure:
-    """How long the longest run of words is that each sample shares with the training text."""
-    ax = plt.subplots(figsize=(4.2, 2.3), layout="constrained")[1]
-    top = max(lengths)
-    ax.bar(range(top + 1), [list(lengths).count(n) for n in range(top + 1)], facecolor=BLUE + "88",
-           edgecolor=BLUE)  # fmt: skip
-    ax.set(xlabel=longest, ylabel="samples", xlim=(0.3, top + 0.7))
-    return ax.get_figure()  # type: ignore[return-value]
+def runs_of_words(copied: Mapping[str, Sequence[int]]) -> Figure:
+    """The longest run of words that each text shares with the training text, a row a kind."""
+    figure, axes = plt.subplots(len(copied), 1, figsize=(4.2, 1.35 * len(copied) + 0.5),
+                                sharex=True, sharey=True, layout="constrained")  # fmt: skip
+    top = max(max(lengths) for lengths in copied.values())
+    for i, (ax, (name, lengths)) in enumerate(zip(axes, copied.items(), strict=True)):
+        often = [list(lengths).count(n) for n in range(top + 1)]
+        ax.bar(range(top + 1), often, facecolor=COLOURS[i] + "88", edgecolor=COLOURS[i])
+        ax.set(title=name, ylabel="samples", xlim=(0.3, top + 0.7))
+    axes[-1].set(xlabel="longest run of copied words")
+    return figure
