@@ -1,65 +1,26 @@
-"""What chapter 8 measures: counted language models, kinds of tokens, copies, and the heads."""
+"""What chapter 8 measures: kinds of tokens, words that exist, repetition."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-DISCOUNT = 0.75
+from ..ngrams import NGrams
 
 
-class Counted:
-    """A language model that only counts: the token after the last `order - 1` tokens.
-
-    Contexts that it has not seen, or not with this token, fall back on shorter ones: each count
-    gives up DISCOUNT, and the shorter context shares out what was given up. Chen and Goodman 1996
-    compare such models.
-    """
-
-    def __init__(self, ids: Tensor, order: int, size: int):
-        self.order, self.size = order, size
-        self.seen: list[dict[tuple, Counter]] = [defaultdict(Counter) for _ in range(order)]
-        row = ids.tolist()
-        for i, token in enumerate(row):
-            for length in range(min(order, i + 1)):
-                self.seen[length][tuple(row[i - length : i])][token] += 1
-
-    def probabilities(self, past: Sequence[int]) -> Tensor:
-        """The probability of each token (size,) after the tokens `past`."""
-        p = torch.full((self.size,), 1 / self.size, dtype=torch.float64)
-        for length in range(min(self.order, len(past) + 1)):
-            found = self.seen[length].get(tuple(past[len(past) - length :]))
-            if not found:
-                break
-            total = sum(found.values())
-            p *= DISCOUNT * len(found) / total
-            where = torch.tensor(list(found))
-            often = torch.tensor(list(found.values()), dtype=torch.float64)
-            p[where] += (often - DISCOUNT) / total
-        return p
-
-    def loss(self, ids: Tensor) -> float:
-        """The mean of -ln p over the tokens of ids (n,) but the first ones, in nats."""
-        row, reach = ids.tolist(), self.order - 1
-        total = sum(
-            -self.probabilities(row[max(0, i - reach) : i])[row[i]].log().item()
-            for i in range(1, len(row))
-        )
-        return total / (len(row) - 1)
-
-    def write(self, start: Sequence[int], count: int, seed: int = 0) -> list[int]:
-        """Go on from `start` by `count` tokens drawn at random."""
-        generator = torch.Generator().manual_seed(seed)
-        row = list(start)
-        for _ in range(count):
-            p = self.probabilities(row[max(0, len(row) - self.order + 1) :])
-            row.append(int(torch.multinomial(p, 1, generator=generator)))
-        return row
+def counted_text(counts: NGrams, start: Sequence[int], more: int, seed: int = 0) -> list[int]:
+    """Go on from the tokens `start` by `more` tokens, drawn as a model that counts says."""
+    generator = torch.Generator().manual_seed(seed)
+    row = list(start)
+    for _ in range(more):
+        p = torch.tensor([counts.probability(row, i) for i in range(counts.vocab_size)])
+        row.append(int(torch.multinomial(p, 1, generator=generator)))
+    return row
 
 
 KINDS = ("signs", "quotes", "words", "ends of words", "names")
@@ -96,18 +57,6 @@ def token_losses(model: Callable[[Tensor], Tensor], windows: Tensor) -> Tensor:
     logits = model(windows[:, :-1])
     flat = F.cross_entropy(logits.flatten(0, 1), windows[:, 1:].flatten(), reduction="none")
     return flat.view(windows.shape[0], -1)
-
-
-def longest_copy(sample: str, text: str) -> list[str]:
-    """The longest run of whole words that the sample shares with the text."""
-    words, spaced = sample.split(), " " + " ".join(text.split()) + " "
-    best: list[str] = []
-    for i in range(len(words)):
-        while " " + " ".join(words[i : i + len(best) + 1]) + " " in spaced:
-            if i + len(best) + 1 > len(words):
-                break
-            best = words[i : i + len(best) + 1]
-    return best
 
 
 def real_words(sample: str, text: str) -> float:
