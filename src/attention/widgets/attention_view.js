@@ -199,13 +199,14 @@ function render({ model, el }) {
     const [nq, nk] = data.shape.slice(2);
     const found = pairs(weight, nq, nk, query, key);
     while (paths.length < found.length) {
-      const path = svg("path", { class: "curve thread", style: "--c:var(--c0)" });
+      const path = svg("path", { class: "curve thread" });
       drawing.append(path);
       paths.push(path);
     }
-    paths.forEach((path, n) => {
-      const [i, j, w] = found[n] ?? [0, 0, 0];
-      attribute(path, "d", n < found.length ? `M0 ${1000 * i + 500}L1000 ${1000 * j + 500}` : "");
+    while (paths.length > found.length) paths.pop().remove();
+    found.forEach(([i, j, w], n) => {
+      const path = paths[n];
+      attribute(path, "d", `M0 ${1000 * i + 500}L1000 ${1000 * j + 500}`);
       attribute(path, "style", `--c:var(--c0);stroke-width:${(1 + 5 * w).toFixed(2)};`
         + `stroke-opacity:${(0.15 + 0.85 * w).toFixed(2)}`);
     });
