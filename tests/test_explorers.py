@@ -10,7 +10,7 @@ import pytest
 from site_browser import SITE, Visit, html
 
 from attention.widgets import _base
-from attention.widgets._base import SHARED, has_weights, static_module
+from attention.widgets._base import SHARED, static_module, weights_of
 
 EXT = Path(__file__).parents[1] / "book" / "_ext"
 pytestmark = pytest.mark.browser
@@ -296,7 +296,7 @@ def test_two_views_of_one_model_agree(chrome, tmp_path):
             for still in place.select("img"):
                 still.decompose()  # its address is relative to the page it was taken from
             body += [str(place), str(place)]
-    weights = [f"{name}_weights" for name in FIRST if has_weights(name)]
+    weights = list(dict.fromkeys(file for name in FIRST for file in weights_of(name)))
     scripts = [static_module(name) for name in [*SHARED, *weights, *FIRST]]
     scripts.append((EXT / "host.js").read_text("utf-8"))
     styles = (Path(_base.__file__).with_name("explorer.css")).read_text("utf-8")

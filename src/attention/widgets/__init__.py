@@ -14,6 +14,7 @@ from .rotary_arrows import RotaryArrows
 from .sinusoids import Sinusoids
 from .step_by_step import StepByStep
 from .temperature import Temperature
+from .write import Write
 
 __all__ = [
     "AttentionView",
@@ -30,5 +31,6 @@ __all__ = [
     "Sinusoids",
     "StepByStep",
     "Temperature",
+    "Write",
     "static_module",
 ]
