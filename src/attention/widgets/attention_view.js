@@ -263,7 +263,7 @@ function render({ model, el }) {
     if (drawn !== `${at} ${small}`) {
       drawn = `${at} ${small}`;
       table.set(Float32Array.from({ length: nq * nk }, (_, i) => shade(data.values[at + i])), nq, nk);
-      write(title, `head L${layer}H${head}: who gives how much to whom`);
+      write(title, `weights of head L${layer}H${head}`);
     }
     heads.forEach((row, l) => row.forEach((cell, h) => {
       const on = l === layer && h === head;

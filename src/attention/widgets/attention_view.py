@@ -24,10 +24,10 @@ STATE = ("tokens", "tokens_k", "layer", "head", "query", "key", "small")
 def _example() -> tuple[Tensor, list[str]]:
     """The trained model of chapter 4, reading its sentence."""
     task, model = heads._trained()
-    words: list[str] = "the animal did not cross the street because it was too tired".split()
+    words = "the animal did not cross the street because it was too tired".split()
     with torch.no_grad():
         weights = model(task.vocabulary.encode(words)[None], return_weights=True)[1]
-    return _given.read_weights(weights), words
+    return _given.read_weights(weights), [*words]
 
 
 class Weights(traitlets.TraitType):
