@@ -49,7 +49,8 @@ class AttentionView(Explorer):
 
     `weights` (layers, heads, n_q, n_k) as a tensor, an array or nested lists, or one
     (heads, n_q, n_k) or (1, heads, n_q, n_k) a layer, as this book's models and those of
-    transformers return them; each row sums to 1, or to 0 where nothing may be attended to.
+    transformers return them (nn.MultiheadAttention with average_attn_weights=False); each row sums
+    to 1, or to 0 where nothing may be attended to.
     `tokens`, n_q strings; `tokens_k`, n_k strings, where the keys are other words
     (cross-attention). Without strings words are numbered; without weights, chapter 4's model reads
     its sentence. Further traits: `layer` and `head`, the one shown large; `query` and `key`, the
