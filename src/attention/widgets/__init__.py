@@ -1,6 +1,7 @@
 """The explorers: figures that answer the reader's hand, in the page and in a notebook."""
 
 from ._base import Explorer, static_module
+from .attention_view import AttentionView
 from .block_tour import BlockTour
 from .generation import Generation
 from .heads import Heads
@@ -16,6 +17,7 @@ from .temperature import Temperature
 from .write import Write
 
 __all__ = [
+    "AttentionView",
     "BlockTour",
     "Explorer",
     "Generation",
