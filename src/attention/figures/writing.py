@@ -10,7 +10,7 @@ from matplotlib.patches import Rectangle
 from torch import Tensor
 
 from ..byte_pairs import BytePairs
-from ..plots import BLUE, COLOURS, GREEN, ORANGE, arrow, box, canvas
+from ..plots import BLUE, COLOURS, GREEN, ORANGE, arrow, box, canvas, heatmap
 
 GREY = "#8a8a8a"
 DASHES = ("-", "--", "-.", ":", (0, (5, 1)))
@@ -68,8 +68,8 @@ def lengths(counts: Sequence[int], characters: Sequence[float]) -> Figure:
     """How many characters a token holds on average, over the number of merges."""
     ax = plt.subplots(figsize=(4.2, 2.5), layout="constrained")[1]
     ax.plot(counts, characters, "o-")
-    for i in (0, -1):
-        ax.annotate(f"{characters[i]:.1f}", (counts[i], characters[i]), (0, 7),
+    for i, shift in ((0, (20, -8)), (-1, (0, 7))):
+        ax.annotate(f"{characters[i]:.1f}", (counts[i], characters[i]), shift,
                     textcoords="offset points", ha="center")  # fmt: skip
     ax.set(xlabel="merges", ylabel="characters a token", ylim=(0, max(characters) * 1.2))
     return ax.get_figure()  # type: ignore[return-value]
@@ -146,10 +146,10 @@ def grown(rows: Mapping[str, float], counted: Mapping[str, float]) -> Figure:
     """The held-out loss after each addition, with what counting alone reaches."""
     figure, ax = plt.subplots(figsize=(4.3, 0.36 * len(rows) + 0.9), layout="constrained")
     names, values = list(rows), list(rows.values())
+    low = min([*values, *counted.values()]) - 0.35
     ax.barh(names, values, height=0.6, facecolor=BLUE + "55", edgecolor=BLUE)
     for i, value in enumerate(values):
-        ax.text(value + 0.01, i, f"{value:.2f}", va="center", ha="left", fontsize=11)
-    low = min([*values, *counted.values()]) - 0.35
+        ax.text(low + 0.03, i, f"{value:.2f}", va="center", ha="left", fontsize=11)
     for i, (name, value) in enumerate(counted.items()):
         ax.axvline(value, color=ORANGE, ls=("--", ":")[i % 2], lw=1.6, label=name, zorder=0.5)
     ax.set(xlim=(low, max(values) + 0.25), xlabel="held-out loss (nats a token)")
@@ -170,18 +170,22 @@ def kinds(steps: Sequence[int], curves: Mapping[str, Sequence[float]]) -> Figure
     return figure
 
 
-def by_position(loss: Tensor) -> Figure:
-    """The held-out loss at each position of a window: how much a longer context helps."""
-    ax = plt.subplots(figsize=(4.2, 2.5), layout="constrained")[1]
-    ax.plot(range(1, len(loss) + 1), loss.tolist(), "o-", ms=3.5, lw=1.4)
+def by_context(far: Mapping[str, tuple[Sequence[int], Sequence[float]]]) -> Figure:
+    """The held-out loss over the number of tokens that a model can see, one curve a model."""
+    figure, ax = plt.subplots(figsize=(4.3, 2.9), layout="constrained")
+    for i, (name, (seen, losses)) in enumerate(far.items()):
+        ax.plot(seen, losses, linestyle=DASHES[i], marker="o", ms=4, color=COLOURS[i], label=name)
+    ticks = max((seen for seen, _ in far.values()), key=len)
+    ax.set_xscale("log", base=2)
+    ax.set_xticks(ticks, [str(tick) for tick in ticks])
     ax.set(xlabel="tokens that it can see", ylabel="held-out loss (nats)")
-    return ax.get_figure()  # type: ignore[return-value]
+    ax.minorticks_off()
+    figure.legend(loc="outside upper left", ncols=2)
+    return figure
 
 
 def head_scores(scores: Mapping[str, Tensor]) -> Figure:
     """Layers as rows, heads as columns, one panel a score between 0 and 1."""
-    from ..plots import heatmap
-
     figure, axes = plt.subplots(1, len(scores), figsize=(4.3, 2.6), layout="constrained")
     for ax, (name, values) in zip(axes, scores.items(), strict=True):
         heatmap(values, ax=ax, fmt=".2f", title=name, row_label=None, col_label=None)

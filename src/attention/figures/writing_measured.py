@@ -59,6 +59,16 @@ def token_losses(model: Callable[[Tensor], Tensor], windows: Tensor) -> Tensor:
     return flat.view(windows.shape[0], -1)
 
 
+def loss_by_context(
+    model: Callable[[Tensor], Tensor], windows: Tensor
+) -> tuple[list[int], list[float]]:
+    """The loss where 1, 2, up to 4, up to 8, ... tokens can be seen; windows (N, n + 1)."""
+    each = torch.cat([token_losses(model, part) for part in windows.split(64)]).mean(0)
+    ends = [2**i for i in range(20) if 2**i < len(each)] + [len(each)]
+    starts = [0, *ends[:-1]]
+    return ends, [each[a:b].mean().item() for a, b in zip(starts, ends, strict=True)]
+
+
 def real_words(sample: str, text: str) -> float:
     """The share of the sample's words that occur in the text."""
     known = set(re.findall(r"[a-z']+", text.lower()))
