@@ -13,6 +13,7 @@ from .rotary_arrows import RotaryArrows
 from .sinusoids import Sinusoids
 from .step_by_step import StepByStep
 from .temperature import Temperature
+from .train_here import TrainHere
 
 __all__ = [
     "BlockTour",
@@ -28,5 +29,6 @@ __all__ = [
     "Sinusoids",
     "StepByStep",
     "Temperature",
+    "TrainHere",
     "static_module",
 ]

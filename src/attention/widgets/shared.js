@@ -8,3 +8,4 @@ export * from "./shared/charts.js";
 export * from "./shared/plane.js";
 export * from "./shared/raster.js";
 export * from "./shared/models.js";
+export * from "./shared/learner.js";
