@@ -401,7 +401,7 @@ class Opened:
 
     def rested(self):
         self.page.wait_for_function(
-            "/Step \\d+: the training loss/.test(document.querySelector('.explorer').innerText)"
+            "() => /Step \\d+: the training/.test(document.querySelector('.explorer').innerText)"
         )
 
     def step(self):
