@@ -25,7 +25,7 @@ FIRST = {name: page for page, name in reversed(PLACES)}
 
 # What the tests do inside the page. `root` is one explorer.
 TOOLS = r"""
-  const CONTROLS = "button, input, select, summary, [role=grid]";
+  const CONTROLS = "button, input, select, textarea, summary, [role=grid]";
   const seen = window.seen = (e) => e.checkVisibility() && !e.closest("[aria-hidden=true]");
   window.controlsOf = (root) => [...root.querySelectorAll(CONTROLS)]
     .filter((e) => seen(e) && !e.disabled);
@@ -74,6 +74,9 @@ TOOLS = r"""
       fire(e, "input", "change");
     } else if (e.type === "checkbox") {
       if (random() < 0.5) e.click();
+    } else if (e.localName === "textarea") {
+      e.value = among(["", "The old hen", "x".repeat(500), "日本 🐕 \u0007"]);
+      fire(e, "input");
     } else if (e.role === "grid") {
       const cell = among([...e.querySelectorAll(".tile, .cursor")]);
       cell.focus();
@@ -324,6 +327,7 @@ def test_two_views_of_one_model_agree(chrome, tmp_path):
                 pair.nth(seed % 2).evaluate("rest")
                 visit.page.evaluate("document.activeElement.blur()")
                 visit.page.wait_for_timeout(200)  # typed numbers follow once the hand rests
+                visit.page.wait_for_function("!document.querySelector('[aria-busy=true]')")
                 one, two = pair.nth(0).evaluate("shown"), pair.nth(1).evaluate("shown")
                 assert [(a, b) for a, b in zip(one, two, strict=True) if a != b] == [], name
                 seen.add(str(one))
