@@ -10,8 +10,9 @@ import sys
 import pages
 import torch
 
-from attention import BytePairs, learn_merges, longest_copy, tales
+from attention import BytePairs, learn_merges, longest_copy, table, tales
 from attention.figures import writing_measured as measured
+from attention.widgets import _learner
 
 TEXT = (pages.BOOK / "writing.md").read_text("utf-8")
 CELLS = re.findall(r"^```\{code-cell\} python\n(.*?)^```$", TEXT, flags=re.S | re.M)
@@ -149,3 +150,18 @@ def test_the_losses_by_kind_are_a_part_of_the_whole():
     kinds = measured.loss_by_kind(flat, windows, text.tokens)
     assert set(kinds) == set(measured.KINDS)
     assert all(abs(loss - math.log(len(text.tokens))) < 1e-4 for loss in kinds.values())
+
+
+def test_a_sentence_in_a_table_is_set_as_text():
+    said = "One day the fox found a hat, and the hat was much too big."
+    page = table([[0.5, said], [1.5, "none"]], ["a", "b"], ["loss", "it writes"])._repr_html_()
+    assert f'<td>0.500</td><td class="said">{said}</td>' in page
+    assert '<th scope="col">loss</th><th class="said" scope="col">it writes</th>' in page
+    assert "said" not in table([[0.5, "none"]], ["a"], ["loss", "word"])._repr_html_()
+
+
+def test_what_the_names_of_train_it_here_cost():
+    task = _learner.make_task(None)
+    says("A blind guess among {} signs costs $\\ln {}$ = {:.2f} nats.", *[len(task.letters)] * 2,
+         math.log(len(task.letters)))  # fmt: skip
+    says("so the best possible loss on new names is known: {:.2f}.", _learner.best_loss(task))

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..byte_pairs import BytePairs
 from ..ngrams import NGrams
 
 
@@ -38,7 +39,9 @@ def kind_of(piece: str, before: str) -> str:
 
 
 @torch.no_grad()
-def loss_by_kind(model: Callable[[Tensor], Tensor], windows: Tensor, tokens) -> dict[str, float]:
+def loss_by_kind(
+    model: Callable[[Tensor], Tensor], windows: Tensor, tokens: BytePairs
+) -> dict[str, float]:
     """The mean held-out loss of each kind of token in windows (N, n + 1)."""
     each = token_losses(model, windows)
     sums, counts = Counter(), Counter()
@@ -67,6 +70,25 @@ def loss_by_context(
     ends = [2**i for i in range(20) if 2**i < len(each)] + [len(each)]
     starts = [0, *ends[:-1]]
     return ends, [each[a:b].mean().item() for a, b in zip(starts, ends, strict=True)]
+
+
+def loss_of_names(
+    model: Callable[[Tensor], Tensor], windows: Tensor, tokens: BytePairs
+) -> tuple[float, float]:
+    """The loss on tokens that begin a name: of names new in the window, of names met before."""
+    new, met = [], []
+    for part in windows.split(64):
+        for row, losses in zip(part, token_losses(model, part), strict=True):
+            parts = tokens.pieces(row)
+            for i, loss in enumerate(losses.tolist(), start=1):
+                if kind_of(parts[i], parts[i - 1]) == "names":
+                    (met if row[i] in row[:i] else new).append(loss)
+    return sum(new) / len(new), sum(met) / len(met)
+
+
+def sentence_loss(model: Callable[[Tensor], Tensor], tokens: BytePairs, sentence: str) -> float:
+    """What a whole sentence costs at the beginning of a tale, in nats."""
+    return float(token_losses(model, tokens.encode("\n" + sentence)[None]).sum())
 
 
 def real_words(sample: str, text: str) -> float:
