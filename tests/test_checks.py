@@ -97,7 +97,11 @@ def solutions():
 
 
 SOLUTIONS = solutions()
-FREE = {"qkv.ending", "masking.cheat"}  # a design that stays right when it is made stronger
+FREE = {
+    "qkv.ending",
+    "masking.cheat",
+    "writing.induction",
+}  # a design that stays right when it is made stronger
 
 
 def cast(result, dtype):

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..byte_pairs import _merged
-from ._base import NotYet, call, close, diagnose, passed, want_tensor, without
+from ._base import NotYet, call, close, diagnose, passed, want_tensor, want_whole, without
 
 __all__ = ["copies", "induction", "merge", "rate", "slope", "step", "windows"]
 
@@ -37,6 +37,8 @@ def merge(function: Callable[..., Any]) -> None:
             result = result.tolist()
         if not isinstance(result, (list, tuple)):
             raise NotYet(f"return a list of ids; got {type(result).__name__}")
+        for one in result:
+            want_whole(one, "return a list of ids, whole numbers")
         right = list(_merged(ids, pair, new))
         _merge_faults(list(result), right, ids, pair, new)
     passed("every occurrence of the pair is replaced, from left to right")
@@ -110,7 +112,9 @@ def slope(function: Callable[..., Any]) -> None:
             result = call(function, logits, targets)
         if not isinstance(result, (tuple, list)) or len(result) != 2:
             raise NotYet(f"return two things, (loss, slope); got {type(result).__name__}")
-        value = result[0] if isinstance(result[0], Tensor) else torch.tensor(result[0])
+        value = result[0]
+        if not isinstance(value, Tensor):
+            value = torch.tensor(_number(value, "the loss must be a number"))
         p, y = torch.softmax(logits, -1), F.one_hot(targets, classes).float()
         value = want_tensor(value, (), "the loss").to(torch.float32)
         diagnose(
@@ -151,11 +155,7 @@ def rate(function: Callable[..., Any]) -> None:
         found = []
         for step in range(steps):
             value = call(function, step, steps, top, warmup)
-            if isinstance(value, Tensor) and value.numel() == 1:
-                value = value.item()
-            if isinstance(value, bool) or not isinstance(value, (int, float)):
-                raise NotYet(f"return a number; got {type(value).__name__}")
-            found.append(float(value))
+            found.append(_number(value, "return a number"))
 
         def cosine(step: int, steps: int = steps, top: float = top, warmup: int = warmup) -> float:
             return top * (1 + math.cos(math.pi * (step - warmup) / (steps - warmup))) / 2
@@ -206,13 +206,7 @@ def step(function: Callable[..., Any]) -> None:
         losses = []
         for _ in range(3):
             value = call(function, model, optimizer, x, y, clip)
-            if isinstance(value, Tensor):
-                if value.numel() != 1:
-                    raise NotYet("return the loss, a single number")
-                value = value.item()
-            if isinstance(value, bool) or not isinstance(value, (int, float)):
-                raise NotYet(f"return the loss as a number; got {type(value).__name__}")
-            losses.append(float(value))
+            losses.append(_number(value, "return the loss as a number"))
         found = torch.cat([p.detach().flatten() for p in model.parameters()])
         if not found.isfinite().all():
             raise NotYet("after three steps the weights are not finite")
@@ -388,6 +382,18 @@ def _leading(words: Sequence[str], text: str) -> int:
     return max(
         (j for j in range(len(words) + 1) if " " + " ".join(words[:j]) + " " in spaced), default=0
     )
+
+
+def _number(value: Any, wanted: str) -> float:
+    """The value as a float, also from a tensor that holds one number; else NotYet."""
+    if isinstance(value, Tensor) and value.numel() == 1 and not value.is_complex():
+        value = value.item()
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise NotYet(f"{wanted}; got {type(value).__name__}")
+    try:
+        return float(value)
+    except OverflowError:
+        raise NotYet(f"{wanted}; got one that is too large") from None
 
 
 def _random(shape: tuple[int, ...], seed: int = 0) -> Tensor:
