@@ -222,7 +222,7 @@ function sessionOf(model) {
   return s;
 }
 
-const glyph = (letter) => ({ "\n": "·", " ": "␣" })[letter] ?? letter;
+const glyph = (letter) => ({ "\n": "⏎", " ": "␣" })[letter] ?? letter;
 const nice = (steps) => [100, 200, 500].flatMap((x) => [x, 10 * x, 100 * x]).sort((a, b) => a - b)
   .find((x) => x >= steps) ?? 1e5;
 
@@ -351,18 +351,22 @@ function render({ model, el }) {
     const head = Math.min(ex.get("head"), h - 1);
     const fits = session.maps?.[0].length === h * N * N;
     const weight = (l, r, i) => (fits ? session.maps[l][r * N * N + i] : 0);
+    const before = (l, r) => fixed(range(N - 1).reduce((sum, i) =>
+      sum + weight(l, r, (i + 1) * N + i), 0) / (N - 1));
     maps.forEach((row, l) => row.forEach((map, r) => {
       paint(map.canvas, (i) => weight(l, r, i));
       attribute(map.open, "aria-pressed", String(l === layer && r === head));
-      attribute(map.open, "aria-label", `head ${map.name}; show it large`);
+      attribute(map.open, "aria-label",
+        `head ${map.name}, ${before(l, r)} on the letter before; show it large`);
     }));
-    write(mapTitle, `who attends to whom in L${layer}H${head}, in “${letters.join("")}”`);
+    write(mapTitle, `who attends to whom in L${layer}H${head}, in “${letters.join("")}”: ${
+      before(layer, head)} on the letter before, on average`);
     table.set((i, j) => weight(layer, head, i * N + j),
       (i, j) => fixed(weight(layer, head, i * N + j)).replace(/^0(?=\.)/, ""));
   }
   const note = make("p", { class: "readline", text: "Two layers, vectors of 32 numbers, "
     + `${N} characters of context, 16 sequences a step, AdamW. All weights begin at random and are `
-    + "trained in this page. In the maps, rows are queries; · is the end of a line." });
+    + "trained in this page. In the maps, rows are queries, and ⏎ is the end of a line." });
   const told = make("div", {}, numbers.node, ex.root.querySelector(".say")); // under what it sums up
   ex.add(buttons, data.node, own, make("div", { class: "switches" }, ...toggles.map(([, x]) => x.node)),
     heads.node, rate.node, told, figure, samples, gallery, make("div", {}, mapTitle, tableBox), note);
