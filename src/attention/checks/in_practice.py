@@ -18,7 +18,7 @@ __all__ = ["cache_bytes", "int8", "linear_step", "merge", "sink_mask"]
 def cache_bytes(function: Callable[..., Any]) -> None:
     """`my_cache_bytes(tokens, layers, kv_heads, d_k, bytes_each, window)`: a whole number."""
     cases = [
-        (5, 3, 2, 7, 2, None), (1, 80, 64, 128, 2, None), (9, 2, 3, 4, 1, None),
+        (5, 3, 11, 7, 4, None), (1, 80, 64, 128, 2, None), (9, 2, 3, 4, 1, None),
         (100, 2, 3, 4, 2, 10), (6, 2, 3, 4, 4, 10),
     ]  # fmt: skip
     for tokens, layers, heads, d_k, each, window in cases:
@@ -79,20 +79,12 @@ def merge(function: Callable[..., Any]) -> None:
             right = _triple(s, values)
             if not close(m, right[0]):
                 raise NotYet("m must be the larger of the two maxima")
-            fa, fb = (a[0] - m).exp(), (b[0] - m).exp()
             diagnose(
                 total,
                 right[1],
                 {
-                    "the sums are added as they are; each was computed with its own maximum": (
-                        a[1] + b[1]
-                    ),
-                    "only the second sum is rescaled; the first maximum may be the smaller one": (
-                        a[1] + fb * b[1]
-                    ),
-                    "only the first sum is rescaled; the second maximum may be the smaller one": (
-                        fa * a[1] + b[1]
-                    ),
+                    "the sums are added as they are; each was computed with its own maximum, and "
+                    "either of the two may be the smaller one": a[1] + b[1],
                 },
                 "l must be the sum of e^(s - m) over all keys, with the new m",
             )
@@ -220,8 +212,9 @@ def linear_step(function: Callable[..., Any]) -> None:
             state = big.float(), small.float()
         out = torch.stack(rows)
         raw = (q @ k.T).tril()
-        late = torch.cat([torch.zeros(1, d_v), f[1][:, :, None].mul(v[:, None]).cumsum(0)
-                          .mul(f[0][:, :, None])[:-1].sum(1)])  # fmt: skip
+        sums = torch.einsum("td,tv->tdv", f[1], v).cumsum(0).roll(1, 0)
+        sums[0] = 0.0
+        late = torch.einsum("td,tdv->tv", f[0], sums)
         diagnose(
             out,
             right,

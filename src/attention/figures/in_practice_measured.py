@@ -104,13 +104,13 @@ def by_position(lines: Mapping[str, Tensor], trained: int, group: int = 8) -> Fi
 
 
 def by_bits(losses: Mapping[str, Mapping[int, float]], full: float) -> Figure:
-    """The loss over the bits of a weight, and the loss of full precision."""
+    """The loss over the bits of a weight, and that of the model as stored."""
     figure, ax = plt.subplots(figsize=(4.3, 2.9), layout="constrained")
     bits = list(next(iter(losses.values())))
     curves(bits, {name: list(line.values()) for name, line in losses.items()}, ax=ax,
            xlabel="bits a weight", ylabel="loss on held-out tales (nats)")  # fmt: skip
     ax.axhline(full, color="k", lw=1.2, ls=":")
-    ax.text(bits[0], full, "32 bits", va="bottom", ha="left")
+    ax.text(bits[0], full, "as stored", va="bottom", ha="left")
     ax.set_xticks(bits)
     ax.invert_xaxis()
     return figure
