@@ -1,6 +1,7 @@
 """The explorers: figures that answer the reader's hand, in the page and in a notebook."""
 
 from ._base import Explorer, static_module
+from .attention_view import AttentionView
 from .block_tour import BlockTour
 from .generation import Generation
 from .heads import Heads
@@ -13,8 +14,10 @@ from .rotary_arrows import RotaryArrows
 from .sinusoids import Sinusoids
 from .step_by_step import StepByStep
 from .temperature import Temperature
+from .write import Write
 
 __all__ = [
+    "AttentionView",
     "BlockTour",
     "Explorer",
     "Generation",
@@ -28,5 +31,6 @@ __all__ = [
     "Sinusoids",
     "StepByStep",
     "Temperature",
+    "Write",
     "static_module",
 ]
