@@ -26,7 +26,7 @@ def test_every_page_describes_itself_in_one_line(page):
     found = re.findall(r'<meta [^>]*name="description"[^>]*>', head(page))
     assert len(found) == 1
     text = re.search(r'content="([^"]*)"', found[0])
-    assert text and 60 <= len(text[1]) <= 220
+    assert text and 50 <= len(text[1]) <= 220
     card = re.search(r'<meta property="og:description" content="([^"]*)"', head(page))
     assert card and card[1][:50] == text[1][:50]
 
