@@ -14,6 +14,7 @@ from .rotary_arrows import RotaryArrows
 from .sinusoids import Sinusoids
 from .step_by_step import StepByStep
 from .temperature import Temperature
+from .train_here import TrainHere
 from .write import Write
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "Sinusoids",
     "StepByStep",
     "Temperature",
+    "TrainHere",
     "Write",
     "static_module",
 ]
