@@ -11,7 +11,7 @@ import torch
 from attention import cat_sentence
 
 TEXT = (pages.BOOK / "in-practice.md").read_text("utf-8")
-SLOW = ("ablation = {}", "measured.ablation", "ablation[", "attention_ms", "peak_here", "token_ms",
+SLOW = ("ablation = {}", "measured.ablation", "ablation[", "attention_ms", "peak_here",
         "from attention.widgets")  # fmt: skip
 
 
@@ -35,6 +35,7 @@ def page():
     names = {"glue": lambda name, value, display: glued.update({name: value}), "glued": glued}
     threads = torch.get_num_threads()
     for cell in cells():
+        cell = cell.replace("for n in (64, 128, 256, 512)}", "for n in (64,)}")
         if not any(word in cell for word in SLOW):
             exec(compile(cell, "in-practice.md", "exec"), names)
             matplotlib.pyplot.close("all")
@@ -109,7 +110,8 @@ def test_the_bits(page):
     rows, whole = by_bits.values()
     assert glued["practice-guess-bits"] == 2
     assert rows[8] < page["full"] + 1e-3 and rows[3] > rows[4] + 0.05 and rows[2] > rows[3] + 1
-    assert all(whole[bits] > rows[bits] - 0.01 for bits in rows) and whole[3] > rows[3] + 0.1
+    assert all(whole[bits] > rows[bits] - 0.01 for bits in (8, 6, 5, 4, 3))
+    assert whole[4] > rows[4] + 0.08 and min(rows[2], whole[2]) > 5  # both leave the picture
     says("dot product $128 \\cdot 900 = {}$", f"{128 * 900:,}".replace(",", "{,}"))
     assert torch.tensor(128 * 900.0).half().isinf() and torch.tensor(-1e9).half().isinf()
     says("next number after 1 is {}, and", 1 + torch.finfo(torch.bfloat16).eps)

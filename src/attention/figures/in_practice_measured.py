@@ -112,6 +112,7 @@ def by_bits(losses: Mapping[str, Mapping[int, float]], full: float) -> Figure:
     ax.axhline(full, color="k", lw=1.2, ls=":")
     ax.text(bits[0], full, "as stored", va="bottom", ha="left")
     ax.set_xticks(bits)
+    ax.set_ylim(full - 0.1, full + 1.3)
     ax.invert_xaxis()
     return figure
 
