@@ -6,6 +6,7 @@ from .block_tour import BlockTour
 from .generation import Generation
 from .heads import Heads
 from .masks import Masks
+from .online_softmax import OnlineSoftmax
 from .paths import Paths
 from .positions import Positions
 from .qkv_plane import QKVPlane
@@ -24,6 +25,7 @@ __all__ = [
     "Generation",
     "Heads",
     "Masks",
+    "OnlineSoftmax",
     "Paths",
     "Positions",
     "QKVPlane",
