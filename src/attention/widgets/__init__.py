@@ -5,6 +5,7 @@ from .attention_view import AttentionView
 from .block_tour import BlockTour
 from .generation import Generation
 from .heads import Heads
+from .journey import Journey
 from .masks import Masks
 from .paths import Paths
 from .positions import Positions
@@ -22,6 +23,7 @@ __all__ = [
     "Explorer",
     "Generation",
     "Heads",
+    "Journey",
     "Masks",
     "Paths",
     "Positions",
