@@ -2,6 +2,7 @@
 
 import functools
 import gzip
+import json
 import random
 import re
 import sys
@@ -434,3 +435,54 @@ def test_any_text_on_a_phone(chrome):
                   e.getBoundingClientRect().height) < 23.99).map((e) => e.outerHTML.slice(0, 80))"""
         )
         assert small == []
+
+
+@pytest.mark.browser
+def test_until_the_model_comes_there_is_a_bar_and_if_it_does_not_a_sentence(chrome, tmp_path):
+    """As in the book: files beside the page, the first of them fetched when the reader is near."""
+    tales_file, early, _ = _base.weights_of("write")
+    state = json.dumps(states()[0])
+    for name in [*_base.SHARED, "write"]:
+        (tmp_path / f"{name}.js").write_text(_base.static_module(name), "utf-8")
+    (tmp_path / "host.js").write_text((ROOT / "book/_ext/host.js").read_text("utf-8"), "utf-8")
+    files = " ".join(f"{stem}.js?v=0" for stem in _base.weights_of("write"))
+    place = (
+        f'<div data-explorer=write data-model=m data-weights="{files}"><script '
+        f"type=application/json>{state}</script><p class=explorer-still>A picture</p></div>"
+    )
+    scripts = "".join(f"<script src={name}.js></script>" for name in [*_base.SHARED, "write"])
+    page_file = tmp_path / "page.html"
+    page_file.write_text(
+        "<!doctype html><html lang=en><meta charset=utf-8><title>x</title><p style='height:3000px'>"
+        f"far above</p>{place}{scripts}<script src=host.js></script>",
+        "utf-8",
+    )
+    page = chrome.new_page()
+    page.goto(page_file.as_uri())
+    page.wait_for_timeout(200)
+    assert page.locator(".explorer-wait, .explorer").count() == 0, "not before it comes near"
+    page.evaluate("new MutationObserver(() => { window.bar ||= document.querySelector("
+                  "'.explorer-wait progress') !== null; }).observe(document.body, "
+                  "{ childList: true, subtree: true })")  # fmt: skip
+    page.evaluate("scrollTo(0, 3000)")
+    again = page.get_by_role("button", name="Try again")
+    again.wait_for()
+    assert page.evaluate("window.bar")
+    said = "The model could not be fetched, so the picture stays as it is."
+    assert page.locator(".explorer-wait").inner_text().startswith(said)
+    assert page.locator(".explorer-still").is_visible()
+    for stem in (tales_file, early):
+        (tmp_path / f"{stem}.js").write_text(_base.static_module(stem), "utf-8")
+    again.click()
+    page.locator(".explorer").wait_for()
+    assert page.locator(".explorer-wait, .explorer-still").count() == 0
+    assert page.evaluate(
+        "Object.keys(attentionExplorers).filter(n => /weights/.test(n)).join()"
+    ) == ("tales_weights")
+    page.locator("summary").click()
+    page.locator("details input").last.fill("1")
+    page.wait_for_function("attentionExplorers.tales_100_weights")
+    page.wait_for_function("document.querySelector('.notice').hidden")
+    page.wait_for_timeout(300)
+    assert "The model after 100 steps" in page.locator(".say").inner_text()
+    page.close()

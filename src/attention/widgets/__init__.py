@@ -15,6 +15,7 @@ from .rotary_arrows import RotaryArrows
 from .sinusoids import Sinusoids
 from .step_by_step import StepByStep
 from .temperature import Temperature
+from .train_here import TrainHere
 from .write import Write
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "Sinusoids",
     "StepByStep",
     "Temperature",
+    "TrainHere",
     "Write",
     "static_module",
 ]
