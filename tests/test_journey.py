@@ -128,21 +128,21 @@ def test_the_arithmetic_of_a_cell_ends_in_its_number():
 
 def test_the_terms_of_a_sum_are_the_models():
     """The first product of Q, of a score and of an average of values, and the score's sum."""
-    w = Journey(text=TEXTS[0])
+    w = Journey(text=TEXTS[0], head=2)
     tensor = {}
     for name in ("norm", "Q", "K", "V", "softmax", "scores"):
         w.stop = STOPS.index((name, 1))
         tensor[name] = w.tensor
     place = [STOPS.index((name, 1)) for name in ("Q", "scores", "weights × V")]
-    calls = [["written", TEXTS[0], stop, 0, 6, 3] for stop in place]
+    calls = [["written", TEXTS[0], stop, 2, 6, 3] for stop in place]
     q, score, mean = (said for said, _ in js.javascript(calls, SOURCE))
     matrix = w.model.layers[1].attention.w_q.weight.detach()
     n = lambda x: f"{float(x):.3f}".replace("-", "−")  # noqa: E731
     p = lambda x: n(x) if x >= 0 else f"({n(x)})"  # noqa: E731
     assert f"[{p(tensor['norm'][6, 0])} · {p(matrix[3, 0])} + " in q and ": 96 products]" in q
-    assert f"[{p(tensor['Q'][6, 0])} · {p(tensor['K'][3, 0])} + " in score
-    assert f" = {n(tensor['Q'][6, :24] @ tensor['K'][3, :24])} / 4.899 = " in score
-    assert f"= {p(tensor['softmax'][6, 0])} · {p(tensor['V'][0, 3])} + " in mean
+    assert f"[{p(tensor['Q'][6, 48])} · {p(tensor['K'][3, 48])} + " in score
+    assert f" = {n(tensor['Q'][6, 48:72] @ tensor['K'][3, 48:72])} / 4.899 = " in score
+    assert f"= {p(tensor['softmax'][6, 0])} · {p(tensor['V'][0, 51])} + " in mean
 
 
 def test_tokens_tell_how_they_were_joined():
