@@ -123,12 +123,12 @@ function sessionOf(model) {
   const key = model.get("_session") || model;
   if (sessions.has(key)) return sessions.get(key);
   const s = { views: new Set(), task: null, maps: null, speed: 0, busy: false, lost: null, best: null,
-    training: false };
+    training: false, draft: null };
   let [begun, told, known, id, turn, saved, worker] = ["", "", { step: -1, weights: "" }, 0, 0, 0, null];
   const get = (name) => model.get(name);
   const settings = () => ({ heads: Number(get("heads")),
     ...Object.fromEntries(Object.keys(SWITCHES).map((name) => [name, get(name)])) });
-  const redraw = () => { for (const draw of [...s.views]) draw(); };
+  const redraw = s.redraw = () => { for (const draw of [...s.views]) draw(); };
   function publish(state, save) {
     s.quiet = true;
     Object.assign(known, state);
@@ -162,6 +162,7 @@ function sessionOf(model) {
   }
   function begin() {
     const [data, text] = [get("data"), get("text")];
+    if (data === "own") s.draft = null; // what is learned is what stands in the field
     const usable = data !== "own" || [...text].length >= LEAST;
     s.task = usable ? makeTask(data === "names" ? null : data === "tales" ? get("tales") : text) : null;
     s.best = data === "names" ? bestLoss(s.task) : null;
@@ -240,6 +241,7 @@ function render({ model, el }) {
   const reset = make("button", { type: "button", class: "reset", text: "Reset",
     on: { click: () => {
       notice.hidden = true;
+      session.draft = null;
       session.afresh();
       ex.set({ ...opened, ...BLANK });
     } } });
@@ -249,7 +251,8 @@ function render({ model, el }) {
   const data = choice({ label: "learns from", options: [["names", "3,000 invented names"],
     ["tales", "a few of the tales"], ["own", "your own text"]], onInput: (x) => ex.set({ data: x }) });
   const area = make("textarea", { rows: 4, "aria-label": "your own text", spellcheck: "false",
-    placeholder: `Paste ${LEAST} characters or more`, "data-lm-suppress-shortcuts": "true" });
+    placeholder: `Paste ${LEAST} characters or more`, "data-lm-suppress-shortcuts": "true",
+    on: { input: () => { session.draft = area.value; session.redraw(); } } });
   const notice = make("p", { class: "readline", role: "alert", hidden: true });
   const own = make("div", { class: "own" }, area, button("Learn this text", () => {
     const size = [...area.value].length;
@@ -413,7 +416,8 @@ function render({ model, el }) {
     attribute(run, "aria-disabled", String(!session.task));
     data.set(ex.get("data"));
     own.hidden = ex.get("data") !== "own";
-    if (area !== document.activeElement && !area.value) area.value = ex.get("text");
+    session.draft ??= ex.get("text");
+    if (area.value !== session.draft) area.value = session.draft;
     for (const [name, x] of toggles) x.set(ex.get(name));
     heads.set(String(ex.get("heads")));
     rate.set(ex.get("learning_rate"));
