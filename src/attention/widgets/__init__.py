@@ -7,6 +7,7 @@ from .generation import Generation
 from .heads import Heads
 from .journey import Journey
 from .masks import Masks
+from .online_softmax import OnlineSoftmax
 from .paths import Paths
 from .positions import Positions
 from .qkv_plane import QKVPlane
@@ -26,6 +27,7 @@ __all__ = [
     "Heads",
     "Journey",
     "Masks",
+    "OnlineSoftmax",
     "Paths",
     "Positions",
     "QKVPlane",
