@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -314,3 +315,29 @@ def test_one_file_by_the_command_line(course, tmp_path, capsys):
     path = kit.hand_in(tmp_path, "b", {"ex-softmax": kit.RIGHT["ex-softmax"]})
     assert main(["one", str(path), *words]) == 1
     assert "is still the stub" in capsys.readouterr().out
+
+
+def test_the_page_for_teachers_names_what_there_is():
+    page = (ROOT / "book" / "teach.md").read_text()
+    make = (ROOT / "Makefile").read_text()
+    targets = set(re.findall(r"^([a-z-]+):", make, re.M))
+    assert set(re.findall(r"(?m)(?:^|`)make ([a-z-]+)", page)) <= targets
+    passed_on = set(re.search(r"^export (.*)$", make, re.M)[1].split()) | {"SUBMISSIONS", "SITE"}
+    named = set(re.findall(r"`([A-Z]{3,})(?:=[^`]*)?`", page))
+    assert named <= passed_on and {"LATE", "TIMES", "ROSTER", "SANDBOX", "COURSE"} <= named
+    for path in re.findall(r"`(src/[^`]*)`", page):
+        assert (ROOT / path).exists(), path
+    assert "nbgrader formgrader" not in page
+    weights = dict(re.findall(r"^\| [^|]*\b(shape|sum|values|large)\b[^|]*\| (\d) \|$", page, re.M))
+    assert list(map(int, weights.values())) == list(marking.CREDIT.values())
+
+
+def test_the_workflow_for_github_is_whole():
+    yaml = pytest.importorskip("yaml")
+    flow = yaml.safe_load((ROOT / "src" / "grading" / "classroom.yml").read_text())
+    steps = flow["jobs"]["grade"]["steps"]
+    assert all(len({"uses", "run"} & set(step)) == 1 for step in steps)
+    command = steps[-1]["run"]
+    subprocess.run(["bash", "-n"], input=command, text=True, check=True)
+    assert "-m grading one" in command and "--course" in command
+    assert "persist-credentials" in str(steps[1])  # the token does not stay on the disk
