@@ -24,7 +24,7 @@ bench: install
 	$(RUN) -m benchmarks
 
 bench-pages: book
-	$(RUN) scripts/browser.py && $(RUN) -m benchmarks.pages
+	$(RUN) scripts/browser.py && $(RUN) -m benchmarks.pages && $(RUN) -m benchmarks.writing
 
 course: book
 	$(RUN) scripts/course.py

@@ -6,7 +6,16 @@ import re
 import pytest
 from pages import BOOK, printed
 
-CHAPTERS = ["motivation", "qkv", "scaling", "multi-head", "positions", "masking", "blocks"]
+CHAPTERS = [
+    "motivation",
+    "qkv",
+    "scaling",
+    "multi-head",
+    "positions",
+    "masking",
+    "blocks",
+    "in-practice",
+]
 WORDS, FIGURES, PRINTS, WIDTH = 4500, 10, 6, 72
 HIDDEN = ("hide-input", "hide-cell", "remove-input", "remove-cell", "setup")
 FORBIDDEN = [
@@ -37,6 +46,7 @@ def prose(text):
     text = CELL.sub("", text)
     text = re.sub(r"^~~~python\n.*?^~~~$", "", text, flags=re.S | re.M)
     text = re.sub(r"^(`{3,})\{(math|literalinclude|explorer)\}.*?^\1$", "", text, flags=re.S | re.M)
+    text = re.sub(r"^~~~.*?^~~~$", "", text, flags=re.S | re.M)  # code that is only shown
     text = re.sub(r"\$\$.*?\$\$", "", text, flags=re.S)
     text = re.sub(r"^:[\w-]+:.*$|^\(.*\)=$|^[`:]{3,}.*$|^%.*$", "", text, flags=re.M)
     text = re.sub(r"\$[^$]*\$", "x", text)  # a formula in a line is read as one word

@@ -6,6 +6,7 @@ from .block_tour import BlockTour
 from .generation import Generation
 from .heads import Heads
 from .masks import Masks
+from .online_softmax import OnlineSoftmax
 from .paths import Paths
 from .positions import Positions
 from .qkv_plane import QKVPlane
@@ -14,6 +15,7 @@ from .rotary_arrows import RotaryArrows
 from .sinusoids import Sinusoids
 from .step_by_step import StepByStep
 from .temperature import Temperature
+from .train_here import TrainHere
 from .write import Write
 
 __all__ = [
@@ -23,6 +25,7 @@ __all__ = [
     "Generation",
     "Heads",
     "Masks",
+    "OnlineSoftmax",
     "Paths",
     "Positions",
     "QKVPlane",
@@ -31,6 +34,7 @@ __all__ = [
     "Sinusoids",
     "StepByStep",
     "Temperature",
+    "TrainHere",
     "Write",
     "static_module",
 ]

@@ -144,20 +144,26 @@ def whole(value: Any, name: str, low: int, high: int) -> int:
     return int(number)
 
 
-def normals(seed: int, count: int) -> Any:
-    """Return `count` bell-curve numbers, the very ones of shared.js: mulberry32, Box-Muller."""
+def uniforms(seed: int, start: int, count: int) -> Any:
+    """Return numbers start … start + count − 1 of a seed's uniform stream, those of shared.js."""
     import numpy as np
 
     def multiply(a: Any, b: Any) -> Any:
         return (a * b) & mask
 
-    even = count + count % 2
     mask = np.uint64(0xFFFFFFFF)
-    step = np.uint64(0x6D2B79F5)
-    state = (np.uint64(seed) + step * np.arange(1, even + 1, dtype=np.uint64)) & mask
+    at = np.arange(start + 1, start + count + 1, dtype=np.uint64)
+    state = (np.uint64(seed) + np.uint64(0x6D2B79F5) * at) & mask
     t = multiply(state ^ (state >> np.uint64(15)), state | np.uint64(1))
     t = t ^ ((t + multiply(t ^ (t >> np.uint64(7)), t | np.uint64(61))) & mask)
-    uniform = ((t ^ (t >> np.uint64(14))).astype(np.float64) + 0.5) / 4294967296
+    return ((t ^ (t >> np.uint64(14))).astype(np.float64) + 0.5) / 4294967296
+
+
+def normals(seed: int, count: int) -> Any:
+    """Return `count` bell-curve numbers, the very ones of shared.js: mulberry32, Box-Muller."""
+    import numpy as np
+
+    uniform = uniforms(seed, 0, count + count % 2)
     radius, angle = np.sqrt(-2 * np.log(uniform[0::2])), 2 * np.pi * uniform[1::2]
     return np.stack([radius * np.cos(angle), radius * np.sin(angle)], -1).ravel()[:count]
 

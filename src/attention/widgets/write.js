@@ -217,7 +217,7 @@ function render({ model: state, el, more = null }) {
     if (!full()) append([...ex.get("written"), nextId(all())]);
     tokensBox.follow();
   });
-  const whole = button("Go on", () => {
+  const whole = button("", () => {
     if (timer || full()) return void stop();
     let left = AT_ONCE;
     const next = () => {
@@ -233,6 +233,7 @@ function render({ model: state, el, more = null }) {
     timer = setInterval(next, PACE);
     next();
   });
+  write(whole, "Go on"); // as it is written later, without a span
   const again = button("Start again", () => change({ written: [], seed: (ex.get("seed") + 1) % 1000 }));
   const buttons = make("div", { class: "presets", role: "group", "aria-label": "Write" }, one, whole, again);
   const begun = make("span");
@@ -314,6 +315,7 @@ function render({ model: state, el, more = null }) {
     if (settings.open !== now.unfolded) settings.open = now.unfolded;
     const ready = Boolean(modelOf(now.checkpoint));
     notice.hidden = ready;
+    if (ready) notice.replaceChildren();
     for (const b of [one, whole]) b.setAttribute("aria-disabled", String(!ready || now.written.length >= LONGEST));
     if (!ready) {
       notice.replaceChildren(`Loading the numbers of step ${[0, 100, 500][now.checkpoint]} … `, make("progress"));
