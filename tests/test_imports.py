@@ -37,6 +37,7 @@ CORE = {  # module: what it may import of the package, and from outside
     "byte_pairs": ({"_checks"}, {"torch"}),
     "texts": ({"_checks", "byte_pairs"}, {"torch"}),
     "example": (set(), {"torch"}),
+    "vision": ({"_checks", "blocks"}, {"torch"}),
     "patching": ({"_checks"}, {"torch"}),
     "tables": ({"_checks"}, {"torch"}),
 }

@@ -5,6 +5,7 @@ from .block_tour import BlockTour
 from .generation import Generation
 from .heads import Heads
 from .masks import Masks
+from .patches import PatchAttention
 from .paths import Paths
 from .positions import Positions
 from .qkv_plane import QKVPlane
@@ -20,6 +21,7 @@ __all__ = [
     "Generation",
     "Heads",
     "Masks",
+    "PatchAttention",
     "Paths",
     "Positions",
     "QKVPlane",
