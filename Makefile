@@ -2,8 +2,8 @@
 PYTHON ?= python3
 PORT ?= 8000
 RUN := .venv/bin/python
-export EXERCISES TITLE DUE INTO NBGRADER
-.PHONY: serve book test check bench bench-pages notebooks course anki quiz install pins mutants future
+export EXERCISES TITLE DUE INTO NBGRADER COURSE LATE TIMES ROSTER SANDBOX WORKERS
+.PHONY: serve book test check bench bench-pages notebooks course grade gradescope anki quiz install pins mutants future
 
 serve: book
 	$(RUN) scripts/serve.py --port $(PORT)
@@ -13,6 +13,7 @@ book: install
 
 test: check
 	$(RUN) scripts/browser.py
+	$(RUN) scripts/bubblewrap.py
 	$(RUN) scripts/build.py
 	$(RUN) -m pytest -n 2 --no-loadscope-reorder
 
@@ -23,10 +24,16 @@ bench: install
 	$(RUN) -m benchmarks
 
 bench-pages: book
-	$(RUN) scripts/browser.py && $(RUN) -m benchmarks.pages
+	$(RUN) scripts/browser.py && $(RUN) -m benchmarks.pages && $(RUN) -m benchmarks.writing
 
 course: book
 	$(RUN) scripts/course.py
+
+grade: install
+	$(RUN) -m grading $(SUBMISSIONS)
+
+gradescope: book
+	$(RUN) scripts/gradescope.py
 
 anki: book
 	$(RUN) scripts/anki.py

@@ -7,6 +7,7 @@ reads what the notebook builder left in _build/ipynb/exercises.json and writes c
     student/      the exercises with stubs and checks, nothing else
     instructor/   the same with answers and remarks
     source/       masters for nbgrader, with points, locked checks and hidden tests
+    grading.json  what `make grade` works from, answers included
     nbgrader_config.py, README.md
 
 An option that is not given is taken from the environment (EXERCISES, TITLE, DUE, INTO, NBGRADER),
@@ -71,16 +72,26 @@ README = """# {title}
 - `student/`: notebooks with stubs and checks, to hand out unless you grade with nbgrader. No
   solution is in them.
 - `instructor/`: the same exercises with answers and remarks. Keep this folder to yourself.
+- `grading.json`: what the grader works from, answers included. Keep it to yourself.
 - `source/` and `nbgrader_config.py`: the same again for nbgrader, with hidden tests.
+
+To grade what comes back, in the book's repository, with a folder for each student:
+
+    make grade SUBMISSIONS=submitted COURSE={folder}/grading.json
+
+It runs what students wrote in a sandbox and writes `grades/`. nbgrader does not: its `autograde`
+runs students' code as you, with your files within reach. Use it in a container.
 
 With nbgrader (version 0.9.6; `make course NBGRADER=1` installs it into `.venv-nbgrader`, apart
 from everything else; put its `bin` first on your PATH), in this folder:
 
     nbgrader generate_assignment {first}   # writes release/{first}/: hand that out
     nbgrader autograde {first}             # reads submitted/<student>/{first}/{first}.ipynb
-    nbgrader formgrader   # for the answers that are graded by hand
     nbgrader generate_feedback {first}
     nbgrader export
+
+Answers that are graded by hand are graded in the browser: start JupyterLab in this folder, from
+an environment that has it and nbgrader, and open /formgrader.
 
 Solutions of the book's exercises are public on its website. What this course keeps from students
 is the hidden tests: they call the checks with inputs of another seed.
@@ -290,6 +301,17 @@ def chapter_notebook(
 # the course
 
 
+def grading(
+    book: dict[str, Any], chosen: dict[str, list[dict[str, Any]]], title: str, due: str
+) -> str:
+    """What the grader works from."""
+    chapters = {
+        name: book["chapters"][name] | {"exercises": exercises}
+        for name, exercises in chosen.items()
+    }
+    return json.dumps({"title": title, "due": due, "chapters": chapters}, indent=1)
+
+
 def write_course(
     book: dict[str, Any], into: Path, wanted: str = "", title: str = "", due: str = "",
     wheels: Path | None = None,
@@ -300,7 +322,7 @@ def write_course(
             f"{into} exists already and is left as it is; move it away, or choose another place "
             "with INTO=..."
         )
-    chosen, due = choose(book["chapters"], wanted), due_date(due)
+    chosen, by, due = choose(book["chapters"], wanted), due.strip(), due_date(due)
     title = " ".join(title.split()) or "Exercises"
     into.parent.mkdir(parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix=f".{into.name}-", dir=into.parent))
@@ -322,6 +344,7 @@ def write_course(
             for name, exercises in chosen.items()
             for e in exercises
         ]
+        (fresh / "grading.json").write_text(grading(book, chosen, title, by), "utf-8")
         slug = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") or "course"
         (fresh / "nbgrader_config.py").write_text(
             CONFIG.format(
@@ -335,7 +358,7 @@ def write_course(
                 title=title, due=f"Due {due}. " if due else "", count=len(every),
                 points=sum(e["points"] for e in every),
                 minutes=sum(e["minutes"] for e in every),
-                rows="\n".join(rows), first=next(iter(chosen)),
+                rows="\n".join(rows), first=next(iter(chosen)), folder=into.name,
             ),
             "utf-8",
         )  # fmt: skip

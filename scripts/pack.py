@@ -33,10 +33,11 @@ REPLACED = {
 }  # fmt: skip
 INLINE = re.compile(r"<script(?: data-cfasync=\"false\")?>(.*?)</script>", re.S)
 # What a page may load: its own files, also from a folder. Figures and explorers carry styles in
-# attributes, and the search page reads the pages that it found.
+# attributes, and the search page reads the pages that it found. "Train it here" makes a worker of
+# its own text, as a Blob: a file beside the page could not be one in a page opened from a folder.
 POLICY = (
     "default-src 'none'; script-src 'self' file: {hashes}; style-src 'self' file: 'unsafe-inline'; "
-    "img-src 'self' file: data:; font-src 'self' file:; connect-src 'self'; "
+    "worker-src blob:; img-src 'self' file: data:; font-src 'self' file:; connect-src 'self'; "
     "form-action 'self' file:; base-uri 'none'"
 )
 PAGE_NAME = re.compile(r"\s*<script>DOCUMENTATION_OPTIONS\.pagename = '[^']*';</script>")

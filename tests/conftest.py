@@ -20,7 +20,16 @@ import browser  # noqa: E402
 
 torch.set_num_threads(1)
 # The longest first, so that no process is left alone with one.
-LONGEST = ["notebooks", "course", "build", "explorers", "site", "jupyterlab", "questions"]
+LONGEST = [
+    "notebooks",
+    "course",
+    "build",
+    "grading_attacks",
+    "explorers",
+    "site",
+    "jupyterlab",
+    "questions",
+]
 
 
 def group(test: str) -> str:

@@ -36,6 +36,12 @@ CORE = {  # module: what it may import of the package, and from outside
     "data": ({"_checks", "vocabulary"}, {"torch"}),
     "byte_pairs": ({"_checks"}, {"torch"}),
     "texts": ({"_checks", "byte_pairs"}, {"torch"}),
+    "ngrams": ({"_checks"}, {"torch"}),
+    "_packed": (set(), {"numpy", "torch"}),
+    "pretrained": (
+        {"_checks", "_packed", "byte_pairs", "models", "ngrams", "texts", "training"},
+        {"numpy", "torch"},
+    ),
     "example": (set(), {"torch"}),
     "vision": ({"_checks", "blocks"}, {"torch"}),
     "patching": ({"_checks"}, {"torch"}),
@@ -115,7 +121,7 @@ def test_import_attention_stays_light():
 
 
 def test_everything_public_is_exported_and_documented():
-    for module in sorted(set(CORE) - {"__init__", "_checks", "_fits", "_fits_models"}):
+    for module in sorted(set(CORE) - {"__init__", "_checks", "_fits", "_fits_models", "_packed"}):
         here = f"attention.{module}"
         things = {
             name: thing for name, thing in vars(sys.modules[here]).items()

@@ -119,6 +119,11 @@ def test_queries_and_keys_by_hand(ending):
     says("It has *alive* {:.3f} and *place* {:.3f}.", *out[IT])
     says("*It* gives itself only {:.4f}, because", weights[IT, IT])
     says("so it gives every word the weight {}.", round(weights[CAT, 0].item(), 6))
+    says("*It* scores *cat* with {:.0f}, but *cat* scores *it* with {:.0f}.",
+         scores[CAT], q[CAT] * k[IT])  # fmt: skip
+    dog = torch.zeros(6, dtype=torch.float64)
+    dog[FEATURES.index("alive")] = 1.0  # "would find any living thing"
+    assert dog @ w_k == k[CAT]
     says("*Cat*, with exactly the same weight, {:.3f}.", weights[IT, CAT])  # of either ending
     tired = thread("tired")
     assert torch.equal(
@@ -311,7 +316,9 @@ def test_what_shared_projections_cost():
     error, looks = {}, {}
     i = torch.arange(8)
     for name, how in (("three", {}), ("QK", {"share": "QK"}), ("KV", {"share": "KV"}),
-                      ("QKV", {"share": "QKV"}), ("wide", {"share": "KV", "width": 8}),
+                      ("QV", {"share": "QV"}), ("QKV", {"share": "QKV"}),
+                      ("wide", {"share": "KV", "width": 8}),
+                      ("QV wide", {"share": "QV", "width": 8}),
                       ("QK wide", {"share": "QK", "width": 8})):  # fmt: skip
         guest, errors = space["trained"](steps=250, **how)
         assert len(errors) == 250
@@ -322,6 +329,7 @@ def test_what_shared_projections_cost():
         error[name] = (told - answer).pow(2).mean().item()
         looks[name] = [weights[:, i, (i + step) % 8].mean().item() for step in range(8)]
     assert error["three"] < 0.02 and error["wide"] < 0.02
+    assert error["QV"] > 0.4 and error["QV wide"] < 0.02  # values share with queries
     assert error["KV"] > 0.4 and error["QK"] > 0.7 and error["QK wide"] > 0.6  # "at any width"
     assert error["QKV"] > 0.8
     assert looks["three"][1] > 0.9

@@ -3,10 +3,14 @@
 import math
 import re
 
+import matplotlib.pyplot
 import pages
 import torch
 
 from attention import attention, entropy, softmax, softmax_jacobian
+from attention.figures import scaling as figures
+
+PAGE = (pages.BOOK / "scaling.md").read_text("utf-8")
 
 Q = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], dtype=torch.float64)
 K = torch.tensor([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
@@ -36,15 +40,50 @@ def test_the_opening():
     assert (112 - 96) * 6 == 96
     says("first key is 112, and its score with the second is 96.")
     says("So the first key is ahead by a sixth.")
-    says("the first key gets {:.0f} %. If we take", 100 * 112 / 208)
+    assert math.isclose(soft(112, 96)[0], 1 / (1 + math.exp(-16)))
     assert abs(soft(112, 96)[1] - 1e-7) < 0.2e-7  # "all but one ten-millionth"
-    says("by 8, which gives {:.0f} and {:.0f}, and then", 112 / 8, 96 / 8)
-    says("softmax, it gets {:.0f} %. A transformer", 100 * soft(112, 96, temperature=8.0)[0])
-    shares = 100 * 112 / 208, 100 * soft(14, 12)[0]
-    says("does the first key get? - {:.0f} % - {:.0f} % - all", *shares)
-    says("A score of 8 from vectors of 4 numbers and a score of 32 from vectors of 64 both "
+    says("$e^{{-16}}$ is about $10^{{-7}}$. So the second")
+    scaled = soft(112, 96, temperature=8.0)
+    says("- {:.0f} % - {:.0f} % - all but one ten-millionth", 100 * 112 / 208, 100 * scaled[0])
+    says("so both scores are divided by $\\sqrt{{64}} = 8$, which gives {:.0f} and {:.0f}.",
+         112 / 8, 96 / 8)  # fmt: skip
+    says("gives the first key {:.0f} %, and the second key keeps its share of {:.0f} %.",
+         100 * scaled[0], 100 * scaled[1])  # fmt: skip
+    says("a score of 8 from vectors of 4 numbers and a score of 32 from vectors of 64 both "
          "become {:.0f}.", 8 / math.sqrt(4))  # fmt: skip
     assert 8 / math.sqrt(4) == 32 / math.sqrt(64)
+
+
+def test_the_walks():
+    """The typical distance after c products is the root of c; the picture shows such sums."""
+    figure = figures.walks(pairs=8)
+    lines = figure.axes[0].lines
+    walks, edge = (
+        torch.tensor([line.get_ydata().tolist() for line in lines[:8]]),
+        lines[8].get_ydata(),
+    )
+    assert edge[256] == 16 == 2 * edge[64] and len(walks[0]) == 257  # "reach 16 at 256"
+    inside = (walks.abs() <= torch.as_tensor(edge)).double().mean()
+    assert 0.5 < inside < 0.9  # "most lines stay between them"
+    assert (walks[:, 1:].abs() > torch.as_tensor(edge)[1:]).any(1).sum() >= 2  # "some leave them"
+    assert walks[:, -1].min() < 0 < walks[:, -1].max()  # "to both sides"
+    many = figures.walks(pairs=2000).axes[0].lines[:2000]
+    ends = torch.tensor([line.get_ydata().tolist() for line in many])
+    for c in (16, 64, 256):
+        assert abs(ends[:, c].std() / math.sqrt(c) - 1) < 0.06
+    matplotlib.pyplot.close("all")
+
+
+def test_the_lost_gradient():
+    raw, scaled = figures.lost_gradient().axes[0].lines
+    raw, scaled = (
+        dict(zip(line.get_xdata(), line.get_ydata(), strict=True)) for line in (raw, scaled)
+    )
+    said = re.search(r'alt: "The mean of the largest Jacobian entry.*', PAGE)[0]
+    assert f"starts near {raw[1]:.2f}." in said and raw[1] == scaled[1]
+    assert f"falls to about {raw[64]:.2f} at d_k = 64 and {raw[512]:.2f} at 512" in said
+    assert all(abs(y - raw[1]) < 0.005 for y in scaled.values())  # "stays near 0.22"
+    matplotlib.pyplot.close("all")
 
 
 def test_dot_products_and_averages():
@@ -149,11 +188,10 @@ def test_the_variance_argument():
     s = (q * k).sum(-1)
     assert round(100 * (s.abs() < 16).float().mean().item()) in (95, 96)  # "about 95 of 100"
     assert abs(s.std() - 8) < 0.1
-    says("gives $3 d_k$, which is {} for $d_k = 64$, not {}.", 64 * (1 + 2), 64)
-    says("has variance $d_k(1 + \\mu^2)$, here {}.", 64 * (1 + 1))
+    says("gives $3 d_k$, which is {} for $d_k = 64$, not {} (last", 64 * (1 + 2), 64)
     shifted = ((q + 1) * (k + 1)).sum(-1)
     assert abs(shifted.var() - 192) < 3
-    assert abs(((q + 1) * k).sum(-1).var() - 128) < 2
+    assert abs(((q + 1) * k).sum(-1).var() - 128) < 2  # of it, what the softmax does not ignore
 
 
 def test_overflow():
@@ -270,7 +308,11 @@ def test_how_long_it_takes_to_change_a_mind():
 
 def test_the_guesses_are_answered_by_the_cells():
     page = (pages.BOOK / "scaling.md").read_text("utf-8")
-    for name, right in (("shares", "88 %"), ("zero", "about a fifth"), ("width", "by 2")):
+    for name, right in (
+        ("shares", "all but one ten-millionth"),
+        ("zero", "about a fifth"),
+        ("width", "by 2"),
+    ):
         rest = page.split(f":answer: glue:scaling-guess-{name}\n")[1].split("=== answer")[0]
         options = re.findall(r"^- (.*)$", rest, re.M)
         assert right in options and len(options) == 3

@@ -35,6 +35,7 @@ def prose(text):
     """The words that a reader reads: no front matter, code, options, alternative text, markup."""
     text = re.sub(r"\A---\n.*?^---\n", "", text, flags=re.S | re.M)
     text = CELL.sub("", text)
+    text = re.sub(r"^~~~python\n.*?^~~~$", "", text, flags=re.S | re.M)
     text = re.sub(r"^(`{3,})\{(math|literalinclude|explorer)\}.*?^\1$", "", text, flags=re.S | re.M)
     text = re.sub(r"\$\$.*?\$\$", "", text, flags=re.S)
     text = re.sub(r"^:[\w-]+:.*$|^\(.*\)=$|^[`:]{3,}.*$|^%.*$", "", text, flags=re.M)

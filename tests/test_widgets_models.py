@@ -473,9 +473,9 @@ def test_generation_in_python():
 @functools.cache
 def standalone(name: str) -> str:
     """A page with the explorer alone, in its opening state, as the book loads it."""
-    cls = {"heads": widgets.Heads, "generation": widgets.Generation}[name]
+    cls = next(cls for cls in js.CLASSES if cls.name == name)
     state = {k: v for k, v in cls().get_state().items() if k[0] != "_" and k != "layout"}
-    scripts = [_base.static_module(s) for s in (*_base.SHARED, f"{name}_weights", name)]
+    scripts = [_base.static_module(s) for s in (*_base.SHARED, *_base.weights_of(name), name)]
     scripts.append((ROOT / "book/_ext/host.js").read_text("utf-8"))
     css = (Path(_base.__file__).parent / "explorer.css").read_text("utf-8")
     return (

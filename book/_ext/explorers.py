@@ -18,7 +18,7 @@ from sphinx.errors import ExtensionError
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 from attention.widgets import _base
-from attention.widgets._base import has_weights
+from attention.widgets._base import weights_of
 
 HOST = Path(__file__).with_name("host.js")
 # Before the page is laid out: opened at its top, it may leave out what is out of sight (host.js).
@@ -29,10 +29,10 @@ ARRIVE = """if (!location.hash && CSS.supports("overflow-anchor", "auto")
 }"""
 
 
-def _weights_file(name: str) -> str:
-    """The file of trained weights, with a mark that changes with its contents."""
-    text = _base.static_module(f"{name}_weights")
-    return f"{name}_weights.js?v={hashlib.sha256(text.encode()).hexdigest()[:8]}"
+def _weights_file(stem: str) -> str:
+    """A file of trained weights, with a mark that changes with its contents."""
+    text = _base.static_module(stem)
+    return f"{stem}.js?v={hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 def in_script(state: dict) -> str:
@@ -91,10 +91,12 @@ class StaticExplorers(SphinxPostTransform):
             script = f'<script type="application/json">{state}</script>'
             picture = images[0].deepcopy()
             picture["alt"] = by_type["text/plain"].astext().strip()  # the state, in words
-            if has_weights(model["name"]):  # fetched when it comes near: until then, the picture
+            if stems := weights_of(
+                model["name"]
+            ):  # fetched when it comes near: till then, the picture
+                files = " ".join(_weights_file(stem) for stem in stems)
                 before = (
-                    f'<div {attributes} data-weights="{_weights_file(model["name"])}">{script}'
-                    '<div class="explorer-still">'
+                    f'<div {attributes} data-weights="{files}">{script}<div class="explorer-still">'
                 )
                 after = "</div></div>"
                 picture["loading"] = "lazy"

@@ -3,8 +3,8 @@
 Jupyter Book's execution cache looks at a chapter's own cells only; after an edit under src/ it
 would show yesterday's numbers. Here a digest of both is kept beside the cache: when it
 differs, the cache is emptied and, being a configuration value, makes Sphinx read every page anew.
-So does an edit of these extensions, which execute nothing. And a page whose source is gone goes
-too, which Sphinx would leave where it is.
+So does an edit of these extensions, which execute nothing. Chapters execute side by side. And a
+page whose source is gone goes too, which Sphinx would leave where it is.
 """
 
 import hashlib
@@ -14,6 +14,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "src" / "attention"
 GENERATED = {"404", "genindex", "index", "py-modindex", "search"}  # pages without a source
+SILENT = {"sphinx_multitoc_numbering", "sphinx_jupyterbook_latex"}  # safe, and do not say so
 KINDS = {".py", ".js", ".css", ".txt"}
 
 
@@ -45,6 +46,17 @@ def _drop_stale_cache(app):
     mark.write_text(app.config.attention_digest)
 
 
+def _execute_side_by_side(app):
+    """Read, and so execute, as many chapters at once as there are cores; each uses one thread."""
+    app.parallel = max(app.parallel, os.cpu_count() or 1)
+    for name in SILENT & app.extensions.keys():
+        app.extensions[name].parallel_read_safe = True
+
+
+def _write_one_by_one(app, env):
+    app.parallel = 1  # pages are quick, and not all extensions can write them side by side
+
+
 def drop_old_pages(out: Path, documents: set[str]) -> None:
     """Remove the pages under `out` that were made of documents that are no more."""
     for page in out.rglob("*.html"):
@@ -63,5 +75,7 @@ def setup(app):
     app.add_config_value("extensions_digest", "", "env")
     app.connect("config-inited", _set_digest)
     app.connect("builder-inited", _drop_stale_cache, priority=100)
+    app.connect("builder-inited", _execute_side_by_side)
+    app.connect("env-updated", _write_one_by_one)
     app.connect("build-finished", _drop_old_pages, priority=100)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -21,6 +21,14 @@
     };
   }
 
+  // more: fetches another file of the explorer's weights, such as "tales_100_weights"; resolves to
+  // what is in it, or to nothing.
+  const more = (place) => (stem) => {
+    const file = place.dataset.weights?.split(" ").find((name) => name.startsWith(`${stem}.js`));
+    const there = () => window.attentionExplorers[stem];
+    return there() || !file ? Promise.resolve(there()) : fetchWeights(file).then(there);
+  };
+
   function start(place) {
     const { explorer: name, model: id } = place.dataset;
     const state = JSON.parse(place.querySelector("script").textContent);
@@ -29,7 +37,7 @@
     el.className = "explorer-root";
     place.append(el);
     try {
-      window.attentionExplorers[name].render({ model: models.get(id), el });
+      window.attentionExplorers[name].render({ model: models.get(id), el, more: more(place) });
       place.querySelector(".explorer-still")?.remove();
     } catch (error) {
       el.textContent = `This explorer could not start (${error.message}). The text around it does not depend on it.`;
@@ -37,8 +45,8 @@
     }
   }
 
-  // A trained model is fetched when its explorer comes near, once however many use it; until then
-  // the still picture stands there.
+  // A trained model is fetched when its explorer comes near, once however many use it; until it is
+  // there, a bar stands under the still picture, and if it does not come, a sentence.
   const home = document.currentScript.src;
   const fetched = new Map();
   function fetchWeights(file) {
@@ -46,17 +54,37 @@
       fetched.set(file, new Promise((done) => {
         const script = document.createElement("script");
         script.src = new URL(file, home).href;
-        script.onload = script.onerror = done;
+        script.onload = done;
+        script.onerror = () => { fetched.delete(file); script.remove(); done(); };
         document.head.append(script);
       }));
     }
     return fetched.get(file);
   }
+  function approach(place) {
+    const file = place.dataset.weights.split(" ")[0];
+    const stem = file.split(".")[0];
+    const wait = document.createElement("p");
+    wait.className = "explorer-wait";
+    wait.setAttribute("role", "status");
+    wait.append("Loading the model … ", document.createElement("progress"));
+    place.append(wait);
+    fetchWeights(file).then(() => {
+      wait.remove();
+      if (window.attentionExplorers[stem]) return start(place);
+      const again = document.createElement("button");
+      again.type = "button";
+      again.textContent = "Try again";
+      again.onclick = () => { wait.remove(); approach(place); };
+      wait.replaceChildren("The model could not be fetched, so the picture stays as it is. ", again);
+      place.append(wait);
+    });
+  }
   const near = new IntersectionObserver((entries) => {
     for (const { isIntersecting, target } of entries) {
       if (!isIntersecting) continue;
       near.unobserve(target);
-      fetchWeights(target.dataset.weights).then(() => start(target));
+      approach(target);
     }
   }, { rootMargin: "400px" });
 

@@ -32,6 +32,7 @@ from .masks import (
 )
 from .models import Encoder, LanguageModel
 from .multi_head import KVCache, MultiHeadAttention
+from .ngrams import NGrams, longest_copy
 from .patching import head_parts, patch_heads
 from .positions import (
     LearnedPositions,
@@ -43,6 +44,7 @@ from .positions import (
     sinusoidal_encoding,
     t5_buckets,
 )
+from .pretrained import pretrained_facts, pretrained_tales, tale_losses
 from .sampling import next_token_probabilities
 from .tables import Table, table
 from .texts import Text, from_text, tales
@@ -66,6 +68,7 @@ __all__ = [
     "LearnedPositions",
     "ModelConfig",
     "MultiHeadAttention",
+    "NGrams",
     "POSITIONS",
     "PronounTask",
     "SubLayer",
@@ -88,12 +91,15 @@ __all__ = [
     "fused_attention",
     "head_parts",
     "learn_merges",
+    "longest_copy",
     "next_token_loss",
     "next_token_probabilities",
     "padding_mask",
     "patch_heads",
     "patches",
     "prefix_mask",
+    "pretrained_facts",
+    "pretrained_tales",
     "pronoun_task",
     "reach",
     "reversal_pairs",
@@ -105,6 +111,7 @@ __all__ = [
     "softmax_jacobian",
     "t5_buckets",
     "table",
+    "tale_losses",
     "tales",
     "to_torch_mha_mask",
     "train",

@@ -43,7 +43,7 @@ def flag(name: str, value: bool) -> None:
         raise TypeError(f"{name} must be True or False; got a {type(value).__name__}")
 
 
-def one_of(name: str, value: str, choices: Iterable[str]) -> None:
+def one_of(name: str, value: object, choices: Iterable[object]) -> None:
     if value not in list(choices):  # a list compares where a dictionary would hash
         raise ValueError(f"{name} must be one of {list(choices)}; got {value!r}")
 

@@ -11,7 +11,18 @@ from matplotlib.patches import Rectangle
 from torch import Tensor
 
 from attention.functional import softmax, softmax_jacobian
-from attention.plots import BLUE, GREEN, ORANGE, PURPLE, RED, arrow, box, canvas, heatmap
+from attention.plots import (
+    BLUE,
+    COLOURS,
+    GREEN,
+    ORANGE,
+    PURPLE,
+    RED,
+    arrow,
+    box,
+    canvas,
+    heatmap,
+)
 
 WORDS = ["I", "love", "math"]
 
@@ -283,38 +294,44 @@ def untrained(weights: Tensor) -> Figure:
     return fig
 
 
-def spread_and_gradient(samples: int = 2000, keys: int = 3, seed: int = 0) -> Figure:
-    """How the scores spread, and how the softmax loses its gradient, as d_k grows."""
+def walks(pairs: int = 8, width: int = 256, seed: int = 2) -> Figure:
+    """Sums of q_c k_c of random vectors on their way, between plus and minus the root of c."""
+    generator = torch.Generator().manual_seed(seed)
+    q, k = (torch.randn(pairs, width, generator=generator) for _ in range(2))
+    sums = torch.cat([torch.zeros(pairs, 1), (q * k).cumsum(-1)], dim=1)  # (pairs, width + 1)
+    fig, ax = plt.subplots(figsize=(4.3, 3.4))
+    for i, walk in enumerate(sums.tolist()):
+        ax.plot(range(width + 1), walk, color=COLOURS[i % len(COLOURS)], lw=1.1)
+    c = torch.arange(width + 1)
+    for sign in (1, -1):
+        ax.plot(c, sign * c.sqrt(), "--", color="k", lw=1.8)
+    ax.text(width + 4, math.sqrt(width), "√c", ha="left", va="center", fontsize=12)
+    ax.text(width + 4, -math.sqrt(width), "−√c", ha="left", va="center", fontsize=12)
+    ax.axhline(0, color="k", lw=0.6)
+    ax.set(xlabel="products added, c", ylabel="sum so far", xlim=(0, width))
+    ax.set_xticks([0, 64, 128, 192, 256])
+    ax.set_yticks([-32, -16, 0, 16, 32], ["−32", "−16", "0", "16", "32"])
+    return fig
+
+
+def lost_gradient(samples: int = 2000, keys: int = 3, seed: int = 0) -> Figure:
+    """The gradient that is left in the softmax of raw and of scaled scores, as d_k grows."""
     widths = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
     generator = torch.Generator().manual_seed(seed)
-    spread, shifted, felt, gradient, scaled = [], [], [], [], []
+    raw, scaled = [], []
     for d_k in widths:
         q = torch.randn(samples, 1, d_k, generator=generator)
         k = torch.randn(samples, keys, d_k, generator=generator)
         s = (q * k).sum(-1)  # (samples, keys)
-        spread.append(s.std().item())
-        shifted.append(((q + 1) * (k + 1)).sum(-1)[:, 0].std().item())
-        felt.append(((q + 1) * k).sum(-1)[:, 0].std().item())
-        for scores, row in ((s, gradient), (s / math.sqrt(d_k), scaled)):
-            row.append(softmax_jacobian(softmax(scores)).abs().amax((1, 2)).median().item())
-    fig, (top, bottom) = plt.subplots(2, 1, figsize=(4.2, 6.2), sharex=True)
-    top.plot(widths, spread, "o", color=BLUE, label="measured, mean 0")
-    top.plot(widths, [math.sqrt(d) for d in widths], "-", color=BLUE, label="√dₖ")
-    top.plot(widths, shifted, "s", color=ORANGE, label="measured, mean 1")
-    top.plot(widths, [math.sqrt(3 * d) for d in widths], "--", color=ORANGE,
-             label="√(3 dₖ)")  # fmt: skip
-    top.plot(widths, felt, "^", color=GREEN, label="of it, felt")
-    top.plot(widths, [math.sqrt(2 * d) for d in widths], "-.", color=GREEN,
-             label="√(2 dₖ)")  # fmt: skip
-    top.set(xscale="log", yscale="log", ylabel="standard deviation of a score", ylim=(0.7, 1500))
-    top.legend(fontsize=10, loc="upper left", ncols=2)
-    bottom.plot(widths, gradient, "-o", color=RED, label="raw scores")
-    bottom.plot(widths, scaled, "--s", color=GREEN, label="divided by √dₖ")
-    bottom.set(xlabel="$d_k$", ylabel="largest Jacobian entry (median)", ylim=(0, 0.26))
-    bottom.set_xticks([1, 4, 16, 64, 256], ["1", "4", "16", "64", "256"])
-    bottom.minorticks_off()
-    bottom.legend(fontsize=10, loc="lower left")
-    fig.tight_layout(h_pad=1.5)
+        for scores, row in ((s, raw), (s / math.sqrt(d_k), scaled)):
+            row.append(softmax_jacobian(softmax(scores)).abs().amax((1, 2)).mean().item())
+    fig, ax = plt.subplots(figsize=(4.3, 3.2))
+    ax.plot(widths, raw, "-o", color=RED, label="raw scores")
+    ax.plot(widths, scaled, "--s", color=GREEN, label="divided by √dₖ")
+    ax.set(xscale="log", xlabel="$d_k$", ylabel="largest Jacobian entry, mean", ylim=(0, 0.26))
+    ax.set_xticks([1, 4, 16, 64, 256], ["1", "4", "16", "64", "256"])
+    ax.minorticks_off()
+    ax.legend(fontsize=11, loc="lower left")
     return fig
 
 

@@ -1,6 +1,7 @@
 """The explorers: figures that answer the reader's hand, in the page and in a notebook."""
 
 from ._base import Explorer, static_module
+from .attention_view import AttentionView
 from .block_tour import BlockTour
 from .generation import Generation
 from .heads import Heads
@@ -14,8 +15,11 @@ from .rotary_arrows import RotaryArrows
 from .sinusoids import Sinusoids
 from .step_by_step import StepByStep
 from .temperature import Temperature
+from .train_here import TrainHere
+from .write import Write
 
 __all__ = [
+    "AttentionView",
     "BlockTour",
     "Explorer",
     "Generation",
@@ -30,5 +34,7 @@ __all__ = [
     "Sinusoids",
     "StepByStep",
     "Temperature",
+    "TrainHere",
+    "Write",
     "static_module",
 ]

@@ -44,9 +44,18 @@ def _parts(name: str) -> tuple[list[str], str]:
     return names, source.strip()
 
 
-def has_weights(name: str) -> bool:
-    """Whether the explorer carries a trained model, in `<name>_weights.js`."""
-    return (_HERE / f"{name}_weights.js").exists()
+def weights_of(name: str) -> list[str]:
+    """The files of trained weights of an explorer: that which it imports, then its checkpoints.
+
+    A page fetches the first, `tales_weights`, before the explorer starts, the others,
+    `tales_100_weights`, when they are asked for. Without weights the list is empty.
+    """
+    found = _WEIGHTS.findall(_read(f"{name}.js"))
+    return [
+        path.stem
+        for stem in found
+        for path in (_HERE / f"{stem}_weights.js", *sorted(_HERE.glob(f"{stem}_*_weights.js")))
+    ]
 
 
 SHARED = re.findall(r'from "\./shared/(\w+)\.js"', _read("shared.js"))  # each after what it uses
@@ -72,8 +81,7 @@ def module_text(name: str) -> str:
     """Return one self-contained ES module for anywidget: what the explorer shares, and itself."""
     _, body = _parts(name)
     before = [_BETWEEN.sub("", _shared(part)) for part in shared_parts([name])]
-    if has_weights(name):
-        before.append(_read(f"{name}_weights.js"))
+    before += [_read(f"{file}.js") for file in weights_of(name)[:1]]
     text = "\n".join(_EXPORT.sub("", source) for source in before)
     return f"{text}\n{body}\n\nexport default {{ render }};\n"
 
@@ -82,8 +90,8 @@ def static_module(name: str) -> str:
     """Return a part of shared.js, weights or an explorer as a classic script, also for file://.
 
     A page loads the `shared_parts` of its explorers first; each explorer then registers itself
-    under `window.attentionExplorers[name]` as an object with `render`. Where `has_weights(name)`,
-    `<name>_weights` must have been loaded before `render` is called.
+    under `window.attentionExplorers[name]` as an object with `render`. The first of
+    `weights_of(name)` must have been loaded before `render` is called.
     """
     if name.endswith("_weights"):
         return (
@@ -102,11 +110,11 @@ def static_module(name: str) -> str:
         )
     names, body = _parts(name)
     start = "render"
-    if has_weights(name):  # which may arrive later than this script
+    if files := weights_of(name):  # which may arrive later than this script
         body = f"let weights = null;\n{body}"
         start = (
             "render: (given) => {\n"
-            f"  weights = window.attentionExplorers[{name + '_weights'!r}];\n"
+            f"  weights = window.attentionExplorers[{files[0]!r}];\n"
             "  return render(given);\n}"
         )
     return (
@@ -136,20 +144,26 @@ def whole(value: Any, name: str, low: int, high: int) -> int:
     return int(number)
 
 
-def normals(seed: int, count: int) -> Any:
-    """Return `count` bell-curve numbers, the very ones of shared.js: mulberry32, Box-Muller."""
+def uniforms(seed: int, start: int, count: int) -> Any:
+    """Return numbers start … start + count − 1 of a seed's uniform stream, those of shared.js."""
     import numpy as np
 
     def multiply(a: Any, b: Any) -> Any:
         return (a * b) & mask
 
-    even = count + count % 2
     mask = np.uint64(0xFFFFFFFF)
-    step = np.uint64(0x6D2B79F5)
-    state = (np.uint64(seed) + step * np.arange(1, even + 1, dtype=np.uint64)) & mask
+    at = np.arange(start + 1, start + count + 1, dtype=np.uint64)
+    state = (np.uint64(seed) + np.uint64(0x6D2B79F5) * at) & mask
     t = multiply(state ^ (state >> np.uint64(15)), state | np.uint64(1))
     t = t ^ ((t + multiply(t ^ (t >> np.uint64(7)), t | np.uint64(61))) & mask)
-    uniform = ((t ^ (t >> np.uint64(14))).astype(np.float64) + 0.5) / 4294967296
+    return ((t ^ (t >> np.uint64(14))).astype(np.float64) + 0.5) / 4294967296
+
+
+def normals(seed: int, count: int) -> Any:
+    """Return `count` bell-curve numbers, the very ones of shared.js: mulberry32, Box-Muller."""
+    import numpy as np
+
+    uniform = uniforms(seed, 0, count + count % 2)
     radius, angle = np.sqrt(-2 * np.log(uniform[0::2])), 2 * np.pi * uniform[1::2]
     return np.stack([radius * np.cos(angle), radius * np.sin(angle)], -1).ravel()[:count]
 

@@ -8,3 +8,6 @@ export * from "./shared/charts.js";
 export * from "./shared/plane.js";
 export * from "./shared/raster.js";
 export * from "./shared/models.js";
+export * from "./shared/learner.js";
+export * from "./shared/byte_pairs.js";
+export * from "./shared/text_model.js";
