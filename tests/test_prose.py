@@ -37,6 +37,7 @@ def prose(text):
     text = CELL.sub("", text)
     text = re.sub(r"^~~~python\n.*?^~~~$", "", text, flags=re.S | re.M)
     text = re.sub(r"^(`{3,})\{(math|literalinclude|explorer)\}.*?^\1$", "", text, flags=re.S | re.M)
+    text = re.sub(r"^~~~.*?^~~~$", "", text, flags=re.S | re.M)  # code that is only shown
     text = re.sub(r"\$\$.*?\$\$", "", text, flags=re.S)
     text = re.sub(r"^:[\w-]+:.*$|^\(.*\)=$|^[`:]{3,}.*$|^%.*$", "", text, flags=re.M)
     text = re.sub(r"\$[^$]*\$", "x", text)  # a formula in a line is read as one word

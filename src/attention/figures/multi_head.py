@@ -129,26 +129,31 @@ def output_blocks(heads: Sequence[Tensor], blocks: Sequence[Tensor]) -> Figure:
 
 
 def stream() -> Figure:
-    """The residual stream of one word: heads read from it and add to it, layer after layer."""
-    ax = canvas(4.4, 4.9)
-    x = 0.95
-    ax.plot([x, x], [0.55, 4.35], color=BLUE, linewidth=9, alpha=0.35, solid_capstyle="butt")
-    arrow(ax, (x, 4.3), (x, 4.6), colour=BLUE, width=2)
-    box(ax, x, 0.3, "vector of $it$", width=1.6, fontsize=12)
-    ax.text(x, 4.72, "to the answer", ha="center", va="center", fontsize=12)
-    for layer, base in enumerate((0.85, 2.65)):
-        ax.text(4.35, base + 1.2, f"layer {layer}", ha="right", va="center", fontsize=12)
-        for r, colour in enumerate((ORANGE, GREEN)):
-            at = 2.3 + 1.25 * r
-            box(ax, at, base + 0.62, f"L{layer}H{r}", width=0.95, height=0.46, colour=colour,
-                fontsize=12)  # fmt: skip
-            ax.plot([x, at], [base, base], color=colour, linewidth=1.4)
-            arrow(ax, (at, base), (at, base + 0.4), colour=colour)
-            ax.plot([at, at], [base + 0.85, base + 1.0], color=colour, linewidth=1.4)
-        ax.plot([3.55, x], [base + 1.0, base + 1.0], color="k", linewidth=1.4)
-        arrow(ax, (1.35, base + 1.0), (x, base + 1.0))
-        ax.text(x - 0.15, base, "read", ha="right", va="center", fontsize=11)
-        ax.text(x - 0.15, base + 1.0, "+ add", ha="right", va="center", fontsize=11)
+    """The residual streams of three words: a head reads from one and adds to another."""
+    ax = canvas(4.4, 4.7)
+    streams = {"cat": (0.55, ORANGE), "it": (2.2, BLUE), "tired": (3.85, GREEN)}
+    for word, (x, colour) in streams.items():
+        ax.plot([x, x], [0.55, 4.15], color=colour, linewidth=9, alpha=0.35,
+                solid_capstyle="butt")  # fmt: skip
+        arrow(ax, (x, 4.1), (x, 4.4), colour=colour, width=2)
+        box(ax, x, 0.3, word, width=0.85, colour=colour, fontsize=12)
+    ax.text(2.2, 4.52, "to the answer", ha="center", va="center", fontsize=12)
+    it = streams["it"][0]
+    for layer, (source, base, what) in enumerate(
+        (("tired", 0.95, "+ wanted"), ("cat", 2.55, "+ alive"))
+    ):
+        x, colour = streams[source]
+        name = f"L{layer}H0"
+        ax.text(2 * it - (x + it) / 2, base + 0.5, f"layer {layer}", fontsize=12, ha="center",
+                va="center")  # fmt: skip
+        middle = (x + it) / 2
+        box(ax, middle, base + 0.5, name, width=0.85, height=0.46, colour=colour, fontsize=12)
+        arrow(ax, (x, base), (middle + 0.12 * (x - it), base + 0.28), colour=colour, width=2)
+        ax.text(x + (0.12 if x < it else -0.12), base - 0.17, "read", fontsize=12, va="center",
+                ha="left" if x < it else "right")  # fmt: skip
+        arrow(ax, (middle - 0.12 * (x - it), base + 0.72), (it, base + 1.0), colour=colour, width=2)
+        ax.text(it + (0.13 if x < it else -0.13), base + 1.08, what, fontsize=12, va="center",
+                ha="left" if x < it else "right")  # fmt: skip
     return plt.gcf()
 
 
@@ -273,6 +278,24 @@ def weight_against_loss(weight: Sequence[float], loss: Sequence[float], base: fl
         xlabel="mean weight from “it” to what it means", ylabel="loss with the head off",
     )  # fmt: skip
     ax.legend(loc="upper right")
+    return figure
+
+
+def adjective_weights(animal: Tensor, place: Tensor) -> Figure:
+    """What "it" gives to the adjective in each head of layer 0, by what is meant, (heads,) each."""
+    figure, ax = plt.subplots(figsize=(4.4, 2.9), layout="constrained")
+    for shift, weights, colour, hatch, name in (
+        (-0.2, animal, BLUE, "", "animal meant"), (0.2, place, ORANGE, "//", "place meant"),
+    ):  # fmt: skip
+        bars = ax.bar(
+            [i + shift for i in range(len(weights))], weights.tolist(), width=0.38,
+            facecolor=colour + "66", edgecolor=colour, hatch=hatch, label=name,
+        )  # fmt: skip
+        ax.bar_label(bars, fmt="%.2f", fontsize=11, padding=2)
+    ax.set_xticks(range(len(animal)), [f"L0H{i}" for i in range(len(animal))])
+    ax.set(ylim=(0, 1.15), ylabel="weight of the adjective")
+    ax.set_yticks([0, 0.5, 1])
+    figure.legend(loc="outside lower center", ncols=2)
     return figure
 
 

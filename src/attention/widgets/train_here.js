@@ -123,12 +123,12 @@ function sessionOf(model) {
   const key = model.get("_session") || model;
   if (sessions.has(key)) return sessions.get(key);
   const s = { views: new Set(), task: null, maps: null, speed: 0, busy: false, lost: null, best: null,
-    training: false };
+    training: false, draft: null };
   let [begun, told, known, id, turn, saved, worker] = ["", "", { step: -1, weights: "" }, 0, 0, 0, null];
   const get = (name) => model.get(name);
   const settings = () => ({ heads: Number(get("heads")),
     ...Object.fromEntries(Object.keys(SWITCHES).map((name) => [name, get(name)])) });
-  const redraw = () => { for (const draw of [...s.views]) draw(); };
+  const redraw = s.redraw = () => { for (const draw of [...s.views]) draw(); };
   function publish(state, save) {
     s.quiet = true;
     Object.assign(known, state);
@@ -162,6 +162,7 @@ function sessionOf(model) {
   }
   function begin() {
     const [data, text] = [get("data"), get("text")];
+    if (data === "own") s.draft = null; // what is learned is what stands in the field
     const usable = data !== "own" || [...text].length >= LEAST;
     s.task = usable ? makeTask(data === "names" ? null : data === "tales" ? get("tales") : text) : null;
     s.best = data === "names" ? bestLoss(s.task) : null;
@@ -222,7 +223,7 @@ function sessionOf(model) {
   return s;
 }
 
-const glyph = (letter) => ({ "\n": "·", " ": "␣" })[letter] ?? letter;
+const glyph = (letter) => ({ "\n": "⏎", " ": "␣" })[letter] ?? letter;
 const nice = (steps) => [100, 200, 500].flatMap((x) => [x, 10 * x, 100 * x]).sort((a, b) => a - b)
   .find((x) => x >= steps) ?? 1e5;
 
@@ -240,6 +241,7 @@ function render({ model, el }) {
   const reset = make("button", { type: "button", class: "reset", text: "Reset",
     on: { click: () => {
       notice.hidden = true;
+      session.draft = null;
       session.afresh();
       ex.set({ ...opened, ...BLANK });
     } } });
@@ -249,7 +251,8 @@ function render({ model, el }) {
   const data = choice({ label: "learns from", options: [["names", "3,000 invented names"],
     ["tales", "a few of the tales"], ["own", "your own text"]], onInput: (x) => ex.set({ data: x }) });
   const area = make("textarea", { rows: 4, "aria-label": "your own text", spellcheck: "false",
-    placeholder: `Paste ${LEAST} characters or more`, "data-lm-suppress-shortcuts": "true" });
+    placeholder: `Paste ${LEAST} characters or more`, "data-lm-suppress-shortcuts": "true",
+    on: { input: () => { session.draft = area.value; session.redraw(); } } });
   const notice = make("p", { class: "readline", role: "alert", hidden: true });
   const own = make("div", { class: "own" }, area, button("Learn this text", () => {
     const size = [...area.value].length;
@@ -351,18 +354,22 @@ function render({ model, el }) {
     const head = Math.min(ex.get("head"), h - 1);
     const fits = session.maps?.[0].length === h * N * N;
     const weight = (l, r, i) => (fits ? session.maps[l][r * N * N + i] : 0);
+    const before = (l, r) => fixed(range(N - 1).reduce((sum, i) =>
+      sum + weight(l, r, (i + 1) * N + i), 0) / (N - 1));
     maps.forEach((row, l) => row.forEach((map, r) => {
       paint(map.canvas, (i) => weight(l, r, i));
       attribute(map.open, "aria-pressed", String(l === layer && r === head));
-      attribute(map.open, "aria-label", `head ${map.name}; show it large`);
+      attribute(map.open, "aria-label",
+        `head ${map.name}, ${before(l, r)} on the letter before; show it large`);
     }));
-    write(mapTitle, `who attends to whom in L${layer}H${head}, in “${letters.join("")}”`);
+    write(mapTitle, `who attends to whom in L${layer}H${head}, in “${letters.join("")}”: ${
+      before(layer, head)} on the letter before, on average`);
     table.set((i, j) => weight(layer, head, i * N + j),
       (i, j) => fixed(weight(layer, head, i * N + j)).replace(/^0(?=\.)/, ""));
   }
   const note = make("p", { class: "readline", text: "Two layers, vectors of 32 numbers, "
     + `${N} characters of context, 16 sequences a step, AdamW. All weights begin at random and are `
-    + "trained in this page. In the maps, rows are queries; · is the end of a line." });
+    + "trained in this page. In the maps, rows are queries, and ⏎ is the end of a line." });
   const told = make("div", {}, numbers.node, ex.root.querySelector(".say")); // under what it sums up
   ex.add(buttons, data.node, own, make("div", { class: "switches" }, ...toggles.map(([, x]) => x.node)),
     heads.node, rate.node, told, figure, samples, gallery, make("div", {}, mapTitle, tableBox), note);
@@ -409,7 +416,8 @@ function render({ model, el }) {
     attribute(run, "aria-disabled", String(!session.task));
     data.set(ex.get("data"));
     own.hidden = ex.get("data") !== "own";
-    if (area !== document.activeElement && !area.value) area.value = ex.get("text");
+    session.draft ??= ex.get("text");
+    if (area.value !== session.draft) area.value = session.draft;
     for (const [name, x] of toggles) x.set(ex.get(name));
     heads.set(String(ex.get("heads")));
     rate.set(ex.get("learning_rate"));
