@@ -64,8 +64,8 @@ def cross(weights: Tensor, writes: Sequence[str], reads: Sequence[str]) -> Figur
             weight = float(weights[i, j])
             ax.plot([q, x], [0.57, 2.33], color=(GREEN, PURPLE)[i], linewidth=0.8 + 8 * weight,
                     alpha=0.8, solid_capstyle="butt", zorder=0)  # fmt: skip
-            ax.text(q + 0.75 * (x - q) + (0.2, -0.2)[i == 0], 1.89, f"{weight:.1f}", ha="center",
-                    va="center", fontsize=11)  # fmt: skip
+            ax.text(q + 0.3 * (x - q) - 0.2, 1.1, f"{weight:.1f}", ha="center", va="center",
+                    fontsize=11)  # fmt: skip
     ax.text(0.02, 1.45, "who\nlooks", va="center", fontsize=11)
     return plt.gcf()
 
@@ -147,8 +147,7 @@ def beams(tree: dict[tuple[str, ...], dict[str, float]], kept: set[tuple[str, ..
         y = sum(own) / len(own)
         arrow(ax, (0.8, 2.05), (1.45, y))
         box(ax, 1.85, y, a, width=0.76, height=0.4, colour=ORANGE if (a,) in kept else GREY)
-        ax.text(1.42, y + (0.12 if y > 2.05 else 0.2), f"{p:g}", ha="right", va="center",
-                fontsize=11)  # fmt: skip
+        ax.text(1.2, 2.05 + 0.5 * (y - 2.05) + 0.14, f"{p:g}", ha="left", va="center", fontsize=11)
         for b, p_next in tree[a,].items():
             at = ys[a, b]
             arrow(ax, (2.24, y), (2.8, at), width=1.0)
@@ -199,7 +198,7 @@ def applications() -> Figure:
         ("patches", "encoder", "what is in the image", BLUE),
         ("sound frames", "both", "what was said", PURPLE),
         ("patches + words", "decoder", "answer, caption", ORANGE),
-        ("amino acids", "encoder", "a protein's shape", BLUE),
+        ("amino acids", "encoder", "protein structure", BLUE),
         ("moves, returns", "decoder", "the next move", ORANGE),
     )
     for x, text in ((0.75, "tokens in"), (2.2, "shape"), (3.55, "what comes out")):

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from attention.plots import BLUE, COLOURS, GREEN, ORANGE, SEQUENTIAL, heatmap
 
-__all__ = ["alignment", "bars", "layers", "learning", "misread", "patched", "seeds"]
+__all__ = ["alignment", "bars", "learning", "misread", "patched", "seeds"]
 GREY = "#808080"
 
 
@@ -47,7 +47,7 @@ def learning(runs: Mapping[str, tuple[Sequence[float], float]]) -> Figure:
                 linestyle=("-", "--")[k])  # fmt: skip
         ax.axhline(frequencies, color=COLOURS[k], linewidth=0.9, linestyle=":")
     ax.set(xlabel="step", ylabel="loss on hidden words (nats)", ylim=(0, None))
-    ax.text(0.98, 0.02, "dotted: word frequencies alone", transform=ax.transAxes, ha="right")
+    ax.text(0.98, 0.62, "dotted: word frequencies alone", transform=ax.transAxes, ha="right")
     figure.legend(loc="outside upper left", ncols=2)
     return figure
 
@@ -101,20 +101,4 @@ def misread(images: Tensor, said: Sequence[int], labels: Sequence[int]) -> Figur
         ax.set_aspect("equal")
         ax.set(xticks=[], yticks=[])
         ax.set_title(f"a {label}, read {guess}", fontsize=11)
-    return figure
-
-
-def layers(weights: Sequence[Tensor], image: Tensor) -> Figure:
-    """Where the class token looks in each layer and head, over the image: weights (h, 17, 17)."""
-    figure, axes = plt.subplots(2, 2, figsize=(4.0, 4.2), layout="constrained")
-    for layer, seen in enumerate(weights):
-        for head in range(2):
-            ax = axes[layer][head]
-            look = seen[head, 0, 1:].view(4, 4)
-            heatmap(look, [""] * 4, [""] * 4, ax=ax, fmt=".2f", row_label=None, col_label=None)
-            ax.contour([k + 0.5 for k in torch.arange(0, 4, 0.5).sub(0.25).tolist()],
-                       [k + 0.5 for k in torch.arange(0, 4, 0.5).sub(0.25).tolist()],
-                       image.tolist(), levels=[0.4], colors=ORANGE, linewidths=1.4)  # fmt: skip
-            ax.set_title(f"L{layer}H{head}", fontsize=11)
-            ax.set_aspect("equal")
     return figure
