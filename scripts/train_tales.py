@@ -74,6 +74,11 @@ def train_tales(
     return model.eval(), early
 
 
+def mark(text: Text) -> str:
+    """What tells these tales from others."""
+    return hashlib.sha256((text.train + text.held_out).encode()).hexdigest()[:16]
+
+
 def write(text: Text, model: LanguageModel, early: dict[int, dict[str, str]], steps: int) -> None:
     """Write the numbers of the end with sizes, merges and facts, and those of the early steps."""
     first = {
@@ -84,7 +89,7 @@ def write(text: Text, model: LanguageModel, early: dict[int, dict[str, str]], st
             "parameters": sum(p.numel() for p in model.parameters()),
             "train": round(pretrained._loss(model, pretrained._read(text, CONTEXT)), 4),
             "held_out": round(pretrained._loss(model, text.windows(CONTEXT)), 4),
-            "tales": hashlib.sha256((text.train + text.held_out).encode()).hexdigest()[:16],
+            "tales": mark(text),
         },
         "merges": " ".join(str(i) for pair in text.tokens.merges for i in pair),
     }

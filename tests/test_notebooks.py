@@ -38,6 +38,12 @@ def read(name: str):
     return nbformat.read(path, as_version=4)
 
 
+def ran_by_the_build(name: str) -> set[str]:
+    """The sources of a chapter's code cells, all executed with the versions of these tests."""
+    executed = nbformat.read(ROOT / f"_build/jupyter_execute/book/{name}.ipynb", as_version=4)
+    return {c.source for c in executed.cells if c.cell_type == "code"}
+
+
 def prose(cells) -> str:
     """The Markdown cells without code, inline or fenced, and without mathematics."""
     text = "\n\n".join(c.source for c in cells if c.cell_type == "markdown")
@@ -138,8 +144,7 @@ def test_first_code_cell_sets_up_and_the_others_are_those_that_the_build_ran(nam
     first = code[0].source
     assert first.startswith("# @title Set up: ") and first.endswith("\nprepare()")
     assert not re.search(r"\{(version|site|trains)\}", first)
-    executed = nbformat.read(ROOT / f"_build/jupyter_execute/book/{name}.ipynb", as_version=4)
-    ran = {c.source for c in executed.cells if c.cell_type == "code"}
+    ran = ran_by_the_build(name)
     ran |= {answers.gentle(source) for source in ran}
     exercises = json.loads((BUILT / "exercises.json").read_text("utf-8"))["chapters"][name]
     ran |= {answers.stub(e["answer"], e["title"]) for e in exercises["exercises"] if "answer" in e}
@@ -540,10 +545,12 @@ def test_pip_would_change_nothing_in_colab(colab):
     assert [item["metadata"]["name"] for item in report["install"]] == ["attention-book"]
 
 
-def execute(python: Path | str, name: str, folder: Path, **more: str) -> nbformat.NotebookNode:
-    """Run a chapter's notebook top to bottom in the environment of that Python."""
-    notebook = folder / f"{name}.ipynb"
-    notebook.write_bytes((BUILT / "book" / f"{name}.ipynb").read_bytes())
+def execute(
+    python: Path | str, made: nbformat.NotebookNode, folder: Path, **more: str
+) -> nbformat.NotebookNode:
+    """Run a notebook top to bottom in the environment of that Python."""
+    notebook = folder / "made.ipynb"
+    nbformat.write(made, notebook)
     env = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": ""} | more
     env.pop("MPLBACKEND", None)
     done = subprocess.run(
@@ -569,7 +576,7 @@ def test_notebook_runs_in_colab(colab, name, tmp_path):
     before = frozen(colab)
     (tmp_path / wheel().name).symlink_to(wheel())
     share = ROOT / ".venv-colab" / "share" / "jupyter"
-    execute(colab, name, tmp_path, JUPYTER_PATH=str(share), JUPYTER_PREFER_ENV_PATH="1")
+    execute(colab, read(name), tmp_path, JUPYTER_PATH=str(share), JUPYTER_PREFER_ENV_PATH="1")
     added = frozen(colab) - before
     assert {line.split("==")[0] for line in added} <= {"attention-book"}
     assert before <= frozen(colab)
@@ -578,4 +585,10 @@ def test_notebook_runs_in_colab(colab, name, tmp_path):
 @pytest.mark.notebook
 @pytest.mark.parametrize("name", NAMES)
 def test_notebook_runs_on_current_versions(name, tmp_path):
-    execute(sys.executable, name, tmp_path)
+    """What is the notebook's own: the build ran the other cells, with the very same versions."""
+    made, ran = read(name), ran_by_the_build(name)
+    code = [c for c in made.cells if c.cell_type == "code"]
+    own = [c for c in code if c.source not in ran]
+    assert code[0] in own and code[1] not in own, "first the set-up, then the chapter's imports"
+    made.cells = [code[0], code[1], *own[1:]]
+    execute(sys.executable, made, tmp_path)

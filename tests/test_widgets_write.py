@@ -107,6 +107,7 @@ export const traced = (ids) => flat(modelOf(3).trace(ids));
 export const said = (state) => caption(state);
 export const words = (state) => goOn(state);
 export const looks = (state) => flat(answer(state));
+export const last = () => Array.from({ length: weights.sizes.vocab_size }, (_, id) => ends(id));
 export const files = () => [SAID, KEYS, LONGEST, MOST, STEP, START, weights.context];
 """
 )
@@ -241,6 +242,14 @@ def test_what_both_know_is_the_same():
     assert numbers == [m.LONGEST, m.MOST, m.STEP, m.START, m.CONTEXT]
 
 
+def test_the_same_tokens_end_a_sentence():
+    pieces = [pairs().pieces([i])[0] for i in range(956)]
+    ends = [bool(module._ENDS.search(piece)) for piece in pieces]
+    assert js.javascript([["last"]], SOURCE)[0] == ends
+    assert {".", "!", '."', "\n"} <= {p for p, end in zip(pieces, ends, strict=True) if end}
+    assert 4 <= sum(ends) < 60
+
+
 def test_write_in_python():
     w = widgets.Write(text="The old hen", top_k=1)
     assert w.tokens == ["\n", "The", " old", " hen"]
@@ -297,6 +306,29 @@ def test_the_recipe_starts_from_the_same_numbers_and_learns():
     assert pretrained._loss(model, windows) < pretrained._loss(before, windows) - 1
     with pytest.raises(AssertionError):
         assert pretrained._loss(before, windows) < 3
+
+
+def test_the_numbers_that_ship_come_from_the_tales_that_ship():
+    facts, why = attention.pretrained_facts(), "run scripts/train_tales.py again"
+    assert pairs().merges == tales().tokens.merges, why
+    assert facts["tales"] == train_tales.mark(tales()), why
+    assert facts["steps"] == train_tales.STEPS
+    assert pretrained._stored()["sizes"] == {"vocab_size": 956, **train_tales.SIZES}
+    model, _ = pretrained_tales()
+    assert facts["parameters"] == sum(p.numel() for p in model.parameters())
+    assert 380_000 < facts["parameters"] < 440_000
+
+
+def test_the_model_beats_counting_and_eight_bits_cost_next_to_nothing():
+    losses = attention.tale_losses()
+    held_out = [held for _, held, _ in losses.values()]
+    assert held_out[:4] == sorted(held_out[:4], reverse=True), losses
+    assert losses["trigram"][1] - losses["model, float32"][1] > 0.1
+    for part in range(3):  # training, held out, a character
+        assert abs(losses["model, int8"][part] - losses["model, float32"][part]) < 0.005
+    early = [pretrained._loss(pretrained_tales(step)[0], tales().windows(128)[:8])
+             for step in pretrained.CHECKPOINTS]  # fmt: skip
+    assert early == sorted(early, reverse=True) and early[0] > early[-1] + 2
 
 
 # ------------------------------------------------------------------ counting, and copies
@@ -486,3 +518,34 @@ def test_until_the_model_comes_there_is_a_bar_and_if_it_does_not_a_sentence(chro
     page.wait_for_timeout(300)
     assert "The model after 100 steps" in page.locator(".say").inner_text()
     page.close()
+
+
+@pytest.mark.browser
+def test_in_a_notebook_the_kernel_brings_the_other_checkpoints(chrome):
+    """There `render` gets no `more`: the numbers come as a trait."""
+    with models.Opened(chrome, "write") as opened:
+        said = opened.page.evaluate(
+            """async (values) => {
+              const heard = {};
+              const model = { get: (key) => values[key], save_changes() {}, off() {},
+                on: (event, f) => (heard[event] ??= []).push(f),
+                set(key, value) {
+                  values[key] = value;
+                  heard[`change:${key}`]?.forEach((f) => f());
+                } };
+              const early = attentionExplorers.tales_100_weights;
+              const el = document.createElement("div");
+              document.body.append(el);
+              attentionExplorers.write.render({ model, el });
+              model.set("checkpoint", 1);
+              const notice = el.querySelector(".notice").textContent;
+              model.set("_loaded", { 1: early });
+              await new Promise((done) => setTimeout(done, 400));
+              const said = el.querySelector(".say").textContent;
+              el.remove();
+              return [notice, said, el.querySelector(".notice").hidden];
+            }""",
+            states()[0],
+        )
+    assert said[0] == "Loading the numbers of step 100 … " and said[2]
+    assert said[1] == widgets.Write(checkpoint=1).caption

@@ -20,8 +20,8 @@ ADMONITIONS = {
     nodes.attention: "Attention", nodes.error: "Error",
 }  # fmt: skip
 SILENT = (
-    nodes.target, nodes.comment, nodes.substitution_definition, nodes.transition, nodes.pending,
-    nodes.label, nodes.colspec,
+    nodes.target, nodes.comment, nodes.meta, nodes.substitution_definition, nodes.transition,
+    nodes.pending, nodes.label, nodes.colspec,
 )  # fmt: skip
 
 

@@ -40,7 +40,7 @@ def _set(app, config):
     config.html_baseurl = site + "/" if site else ""
     config.ogp_site_url = config.html_baseurl
     config.ogp_site_name = config.html_title
-    config.ogp_social_cards = {"enable": bool(site)}  # a card's picture needs a full address
+    config.ogp_social_cards = {"enable": False}  # findable.py draws the cards
     config.attention_site, config.attention_repository = site, repository
     options.pop("repository_url", None)
     if repository:
