@@ -25,6 +25,7 @@ CHAPTERS = [
     "masking",
     "blocks",
     "relatives",
+    "in_practice",
 ]
 MODULES = [importlib.import_module(f"attention.checks.{chapter}") for chapter in CHAPTERS]
 CHECKS = {

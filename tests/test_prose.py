@@ -15,6 +15,7 @@ CHAPTERS = [
     "masking",
     "blocks",
     "relatives",
+    "in-practice",
 ]
 WORDS, FIGURES, PRINTS, WIDTH = 4500, 10, 6, 72
 HIDDEN = ("hide-input", "hide-cell", "remove-input", "remove-cell", "setup")

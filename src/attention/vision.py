@@ -35,15 +35,17 @@ def digits() -> tuple[Tensor, Tensor]:
 def patches(images: Tensor, size: int = 2) -> Tensor:
     """Cut images into squares, row by row: (B, height, width) to (B, n, size * size).
 
-    ValueError if the size does not divide height and width. Dosovitskiy et al. 2021, section 3.1.
+    TypeError or ValueError if images are not three-dimensional, or the size does not divide height
+    and width. Dosovitskiy et al. 2021, section 3.1.
 
     >>> patches(torch.arange(16.0).view(1, 4, 4))[0, 1]
     tensor([2., 3., 6., 7.])
     """
     check.count("size", size)
-    if not isinstance(images, Tensor) or images.ndim != 3:
-        came = check.shape(images) if isinstance(images, Tensor) else check.kind(images)
-        raise ValueError(f"images must be (B, height, width); got {came}")
+    if not isinstance(images, Tensor):
+        raise TypeError(f"images must be a tensor (B, height, width); got {check.kind(images)}")
+    if images.ndim != 3:
+        raise ValueError(f"images must be (B, height, width); got {check.shape(images)}")
     if images.shape[1] % size or images.shape[2] % size:
         raise ValueError(f"size must divide height and width {check.shape(images)}; got {size}")
     cut = images.unflatten(2, (-1, size)).unflatten(1, (-1, size))  # (B, rows, size, columns, size)
@@ -70,7 +72,7 @@ class VisionTransformer(nn.Module):
         check.count("num_layers", num_layers)
         if image % patch:
             raise ValueError(f"patch must divide image = {image}; got {patch}")
-        self.patch = patch
+        self.image, self.patch = image, patch
         self.look = nn.Linear(patch * patch, d_model)
         self.summary = nn.Parameter(torch.zeros(d_model))  # the class token
         self.positions = nn.Parameter(0.1 * torch.randn(1 + (image // patch) ** 2, d_model))
@@ -85,7 +87,11 @@ class VisionTransformer(nn.Module):
 
         Token 0 is the class token, then come the patches, row by row.
         """
-        x = self.look(patches(images, self.patch))  # (B, n - 1, d_model)
+        cut = patches(images, self.patch)
+        if images.shape[1:] != (self.image, self.image):
+            wanted = f"(B, {self.image}, {self.image})"
+            raise ValueError(f"images must be {wanted}; got {check.shape(images)}")
+        x = self.look(cut)  # (B, n - 1, d_model)
         x = torch.cat([self.summary.expand(len(x), 1, -1), x], dim=1) + self.positions
         weights = []
         for block in self.blocks:

@@ -6,6 +6,7 @@ from .block_tour import BlockTour
 from .generation import Generation
 from .heads import Heads
 from .masks import Masks
+from .online_softmax import OnlineSoftmax
 from .patches import PatchAttention
 from .paths import Paths
 from .positions import Positions
@@ -25,6 +26,7 @@ __all__ = [
     "Generation",
     "Heads",
     "Masks",
+    "OnlineSoftmax",
     "PatchAttention",
     "Paths",
     "Positions",
