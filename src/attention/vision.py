@@ -67,9 +67,9 @@ class VisionTransformer(nn.Module):
         image: int = 8, patch: int = 2, classes: int = 10,
     ):  # fmt: skip
         super().__init__()
-        for name, count in (("image", image), ("patch", patch), ("classes", classes)):
+        counts = dict(d_model=d_model, num_layers=num_layers, image=image, patch=patch)
+        for name, count in (counts | {"classes": classes}).items():
             check.count(name, count)
-        check.count("num_layers", num_layers)
         if image % patch:
             raise ValueError(f"patch must divide image = {image}; got {patch}")
         self.image, self.patch = image, patch
