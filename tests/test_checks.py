@@ -16,7 +16,16 @@ from attention.checks._base import NotYet, want_whole
 
 BOOK = Path(__file__).parents[1] / "book"
 
-CHAPTERS = ["motivation", "qkv", "scaling", "multi_head", "positions", "masking", "blocks"]
+CHAPTERS = [
+    "motivation",
+    "qkv",
+    "scaling",
+    "multi_head",
+    "positions",
+    "masking",
+    "blocks",
+    "in_practice",
+]
 MODULES = [importlib.import_module(f"attention.checks.{chapter}") for chapter in CHAPTERS]
 CHECKS = {
     f"{module.__name__.rpartition('.')[2]}.{name}": getattr(module, name)
