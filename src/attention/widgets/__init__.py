@@ -5,6 +5,7 @@ from .attention_view import AttentionView
 from .block_tour import BlockTour
 from .generation import Generation
 from .heads import Heads
+from .journey import Journey
 from .masks import Masks
 from .online_softmax import OnlineSoftmax
 from .patches import PatchAttention
@@ -25,6 +26,7 @@ __all__ = [
     "Explorer",
     "Generation",
     "Heads",
+    "Journey",
     "Masks",
     "OnlineSoftmax",
     "PatchAttention",
