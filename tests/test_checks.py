@@ -24,6 +24,7 @@ CHAPTERS = [
     "positions",
     "masking",
     "blocks",
+    "relatives",
     "in_practice",
 ]
 MODULES = [importlib.import_module(f"attention.checks.{chapter}") for chapter in CHAPTERS]

@@ -14,6 +14,7 @@ CHAPTERS = [
     "positions",
     "masking",
     "blocks",
+    "relatives",
     "in-practice",
 ]
 WORDS, FIGURES, PRINTS, WIDTH = 4500, 10, 6, 72
