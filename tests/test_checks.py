@@ -25,6 +25,7 @@ CHAPTERS = [
     "masking",
     "blocks",
     "writing",
+    "relatives",
     "in_practice",
 ]
 MODULES = [importlib.import_module(f"attention.checks.{chapter}") for chapter in CHAPTERS]

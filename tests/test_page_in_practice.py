@@ -87,6 +87,12 @@ def test_the_recorded_numbers(page):
     measured = page["measured"]
     with_cache, without = measured.TOKEN_MS[2048]
     says("takes {:.0f} ms without the cache and {:.1f} ms with it", without, with_cache)
+    first = measured.TOKEN_MS[128]
+    alt = f"from {first[1]:.1f} ms at 128 tokens to {without:.0f} ms at 2,048; with it from "
+    assert f"{alt}{first[0]:.1f} to {with_cache:.1f} ms" in TEXT
+    plain = [f"{p:.0f} at {n:,}" for n, (_, p) in measured.PEAK_MIB.items() if p]
+    fused = [f"{measured.PEAK_MIB[n][0]} at {n:,}" for n in (1024, 4096, 32768)]
+    assert f"Plain: {', '.join(plain)}. Fused: {', '.join(fused)}." in TEXT
     fused, plain = measured.PEAK_MIB[8192]
     says("needs {:.0f} MiB for one head, and the fused kernel {} MiB", plain, fused)
 

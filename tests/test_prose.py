@@ -15,6 +15,7 @@ CHAPTERS = [
     "masking",
     "blocks",
     "writing",
+    "relatives",
     "in-practice",
 ]
 WORDS, FIGURES, PRINTS, WIDTH = 4500, 10, 6, 72

@@ -36,7 +36,7 @@ def memory(parameters: float, caches: Mapping[str, float], most: int = 8) -> Fig
     curves(users, {name: [one * u for u in users] for name, one in caches.items()}, ax=ax,
            xlabel="users, 32,768 tokens each", ylabel="GiB", log="y")  # fmt: skip
     ax.axhline(parameters, color="k", lw=1.2)
-    ax.text(most, parameters * 1.1, "parameters", ha="right", va="bottom")
+    ax.text(most, parameters / 1.1, "parameters", ha="right", va="top")
     ax.set_yticks([0.5, 2, 8, 32, 128], ["0.5", "2", "8", "32", "128"])
     ax.minorticks_off()
     ax.set_ylim(0.4, 900)
