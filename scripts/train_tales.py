@@ -22,11 +22,11 @@ from attention import LanguageModel, Text, _packed, next_token_loss, pretrained,
 
 SIZES = {"d_model": 96, "num_heads": 4, "num_layers": 3}
 CONTEXT = 128  # tokens that it reads at once
-STEPS = 1800
-BATCH = 16
+STEPS = 4000
+BATCH = 8
 LR = 3e-3
 WARMUP = 100
-DROPOUT = 0.15  # of what a sub-layer adds and of the embeddings; of weights and hidden units none
+DROPOUT = 0.1  # of what a sub-layer adds and of the embeddings; of weights and hidden units none
 DECAY = 0.1
 SAMPLE = "\nOne day"
 

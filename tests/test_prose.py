@@ -6,7 +6,18 @@ import re
 import pytest
 from pages import BOOK, printed
 
-CHAPTERS = ["motivation", "qkv", "scaling", "multi-head", "positions", "masking", "blocks"]
+CHAPTERS = [
+    "motivation",
+    "qkv",
+    "scaling",
+    "multi-head",
+    "positions",
+    "masking",
+    "blocks",
+    "writing",
+    "relatives",
+    "in-practice",
+]
 WORDS, FIGURES, PRINTS, WIDTH = 4500, 10, 6, 72
 HIDDEN = ("hide-input", "hide-cell", "remove-input", "remove-cell", "setup")
 FORBIDDEN = [

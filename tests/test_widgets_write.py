@@ -518,3 +518,34 @@ def test_until_the_model_comes_there_is_a_bar_and_if_it_does_not_a_sentence(chro
     page.wait_for_timeout(300)
     assert "The model after 100 steps" in page.locator(".say").inner_text()
     page.close()
+
+
+@pytest.mark.browser
+def test_in_a_notebook_the_kernel_brings_the_other_checkpoints(chrome):
+    """There `render` gets no `more`: the numbers come as a trait."""
+    with models.Opened(chrome, "write") as opened:
+        said = opened.page.evaluate(
+            """async (values) => {
+              const heard = {};
+              const model = { get: (key) => values[key], save_changes() {}, off() {},
+                on: (event, f) => (heard[event] ??= []).push(f),
+                set(key, value) {
+                  values[key] = value;
+                  heard[`change:${key}`]?.forEach((f) => f());
+                } };
+              const early = attentionExplorers.tales_100_weights;
+              const el = document.createElement("div");
+              document.body.append(el);
+              attentionExplorers.write.render({ model, el });
+              model.set("checkpoint", 1);
+              const notice = el.querySelector(".notice").textContent;
+              model.set("_loaded", { 1: early });
+              await new Promise((done) => setTimeout(done, 400));
+              const said = el.querySelector(".say").textContent;
+              el.remove();
+              return [notice, said, el.querySelector(".notice").hidden];
+            }""",
+            states()[0],
+        )
+    assert said[0] == "Loading the numbers of step 100 … " and said[2]
+    assert said[1] == widgets.Write(checkpoint=1).caption

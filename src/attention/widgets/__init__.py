@@ -5,7 +5,10 @@ from .attention_view import AttentionView
 from .block_tour import BlockTour
 from .generation import Generation
 from .heads import Heads
+from .journey import Journey
 from .masks import Masks
+from .online_softmax import OnlineSoftmax
+from .patches import PatchAttention
 from .paths import Paths
 from .positions import Positions
 from .qkv_plane import QKVPlane
@@ -23,7 +26,10 @@ __all__ = [
     "Explorer",
     "Generation",
     "Heads",
+    "Journey",
     "Masks",
+    "OnlineSoftmax",
+    "PatchAttention",
     "Paths",
     "Positions",
     "QKVPlane",

@@ -4,8 +4,9 @@ import { attribute, make, write } from "./elements.js";
 import { ramp } from "./heatmap.js";
 
 // A large table of signed numbers, one pixel a cell, stretched. Arrows move a cursor in it (a grid
-// of which only the cell at hand exists), Enter, Space or a tap picks a cell.
-export function raster({ label, across, down, describe, onPick }) {
+// of which only the cell at hand exists), Enter, Space or a tap picks a cell. A value above 1 is left
+// open: nothing is painted there.
+export function raster({ label, across, down, describe, onPick, onMove = () => {} }) {
   const canvas = make("canvas", { "aria-hidden": "true" });
   const area = make("div", { class: "raster", role: "grid", "aria-label": label });
   const line = make("div", { role: "row" });
@@ -56,6 +57,7 @@ export function raster({ label, across, down, describe, onPick }) {
     if (i !== undefined) {
       at = [at[0] + i, at[1] + j];
       cursor(true);
+      onMove(...at);
     } else if (event.key === "Enter" || event.key === " ") onPick(...at);
     else return;
     event.preventDefault();
@@ -69,7 +71,12 @@ export function raster({ label, across, down, describe, onPick }) {
     onPick(...at);
   });
   return {
-    node, area,
+    node, area, readout,
+    go(i, j) { // where the arrows go on from
+      if (i === at[0] && j === at[1]) return;
+      at = [i, j];
+      cursor(line.contains(document.activeElement));
+    },
     repaint: () => { colours = null; paint(); },
     set(table, n, d) { // table: n * d numbers in -1..1, row by row
       values = table;

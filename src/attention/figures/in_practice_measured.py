@@ -1,0 +1,142 @@
+"""Chapter 10: what is measured on the reader's device, what was recorded, and its curves."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import matplotlib.pyplot as plt
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from ..plots import BLUE, COLOURS, ORANGE, curves
+
+# `python benchmarks/speed.py` on a quiet machine: two cores of an AMD EPYC, PyTorch 2.13, float32.
+MACHINE = "two cores of an AMD EPYC, PyTorch 2.13, float32"
+TOKEN_MS = {  # n: (with the cache, without), ms a token; 8 heads of keys and values
+    128: (0.308, 3.538), 256: (0.491, 7.574), 512: (0.601, 16.946), 1024: (1.140, 40.101),
+    2048: (1.778, 104.774),
+}  # fmt: skip
+PEAK_MIB = {  # n: (fused, plain) for one head of width 64; plain was not tried beyond 8,192
+    1024: (1.4, 8.2), 4096: (2.1, 128.9), 8192: (3.2, 513.8), 16384: (5.2, None),
+    32768: (9.3, None),
+}  # fmt: skip
+
+
+def milliseconds(run: Callable[[], object], repeats: int = 5) -> float:
+    """The least time of a few runs, in ms; waits for a GPU to finish."""
+
+    def wait() -> None:
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+
+    best = float("inf")
+    for _ in range(repeats):
+        wait()
+        start = time.perf_counter()
+        run()
+        wait()
+        best = min(best, time.perf_counter() - start)
+    return 1000 * best
+
+
+def token_times(here: Mapping[int, tuple[float, float]]) -> Figure:
+    """Time of one new token with and without the cache: this device, and the recorded one."""
+    figure, ax = plt.subplots(figsize=(4.3, 3.2), layout="constrained")
+    for times, style, where in ((TOKEN_MS, "-", "recorded"), (here, "--", "here")):
+        for i, name in ((1, "without"), (0, "with")):
+            ax.plot(list(times), [pair[i] for pair in times.values()], style, marker="o", ms=4,
+                    color=ORANGE if i else BLUE, label=f"{name}, {where}")  # fmt: skip
+    ax.set(xscale="log", yscale="log", xlabel="tokens so far", ylabel="ms for the next token")
+    _lengths(ax, sorted({*TOKEN_MS, *here}))
+    ax.set_ylim(0.15, 4000)
+    ax.set_yticks([1, 10, 100], ["1", "10", "100"])
+    ax.legend(ncols=2, loc="upper left", columnspacing=1, labelspacing=0.2, title="cache")
+    return figure
+
+
+def times(measured: Mapping[str, Mapping[int, float]]) -> Figure:
+    """Milliseconds over n for each way to compute attention."""
+    figure, ax = plt.subplots(figsize=(4.3, 2.9), layout="constrained")
+    lengths = list(next(iter(measured.values())))
+    curves(lengths, {name: list(line.values()) for name, line in measured.items()}, ax=ax,
+           xlabel="tokens n", ylabel="ms", log="xy")  # fmt: skip
+    _lengths(ax, lengths)
+    ax.set_yticks([1, 10, 100], ["1", "10", "100"])
+    return figure
+
+
+def peaks(here: Mapping[str, Mapping[int, float]]) -> Figure:
+    """The recorded peak memory, and on a GPU also what was measured there."""
+    figure, ax = plt.subplots(figsize=(4.3, 2.9), layout="constrained")
+    for i, name in ((1, "plain"), (0, "fused")):
+        line = {n: pair[i] for n, pair in PEAK_MIB.items() if pair[i] is not None}
+        ax.plot(list(line), list(line.values()), "o-", color=ORANGE if i else BLUE,
+                label=f"{name}, recorded")  # fmt: skip
+    for i, (name, line) in enumerate(here.items()):
+        ax.plot(list(line), list(line.values()), "s--", color=COLOURS[2 + i], label=f"{name}, here")
+    ax.set(xscale="log", yscale="log", xlabel="tokens n", ylabel="MiB at the peak")
+    _lengths(ax, list(PEAK_MIB))
+    ax.set_yticks([1, 10, 100, 1000], ["1", "10", "100", "1,000"])
+    ax.legend()
+    return figure
+
+
+def _lengths(ax, lengths: Sequence[int]) -> None:
+    ax.set_xticks(lengths[::2], [f"{n:,}" for n in lengths[::2]])
+    ax.minorticks_off()
+
+
+def by_position(lines: Mapping[str, Tensor], trained: int, group: int = 8) -> Figure:
+    """The loss over the position, averaged over `group` neighbours, and where training ended."""
+    figure, ax = plt.subplots(figsize=(4.3, 3.0), layout="constrained")
+    n = len(next(iter(lines.values()))) // group * group
+    at = torch.arange(n).view(-1, group).double().mean(1)
+    curves(at, {name: line[:n].view(-1, group).mean(1) for name, line in lines.items()}, ax=ax,
+           xlabel="position", ylabel="loss (nats)")  # fmt: skip
+    ax.axvline(trained, color="k", lw=1.2, ls=":")
+    low, high = ax.get_ylim()
+    ax.set_ylim(low, high + 0.45 * (high - low))
+    ax.text(trained + 2, high, "training ends", va="top")
+    ax.legend(ncols=2, loc="upper left", columnspacing=1, labelspacing=0.2)
+    return figure
+
+
+def by_bits(losses: Mapping[str, Mapping[int, float]], full: float) -> Figure:
+    """The loss over the bits of a weight, and that of the model as stored."""
+    figure, ax = plt.subplots(figsize=(4.3, 2.9), layout="constrained")
+    bits = list(next(iter(losses.values())))
+    curves(bits, {name: list(line.values()) for name, line in losses.items()}, ax=ax,
+           xlabel="bits a weight", ylabel="loss on held-out tales (nats)")  # fmt: skip
+    ax.axhline(full, color="k", lw=1.2, ls=":")
+    ax.text(bits[0], full, "as stored", va="bottom", ha="left")
+    ax.set_xticks(bits)
+    ax.set_ylim(full - 0.1, full + 1.3)
+    ax.invert_xaxis()
+    return figure
+
+
+def ablation(losses: Mapping[str, Sequence[float]]) -> Figure:
+    """One dot a seed for each variant, and the mean of the first as a line."""
+    figure, ax = plt.subplots(figsize=(4.3, 3.5), layout="constrained")
+    for y, values in enumerate(losses.values()):
+        ax.plot(values, [y] * len(values), "o", ms=8, color=BLUE if y == 0 else ORANGE, alpha=0.8)
+    first = next(iter(losses.values()))
+    ax.axvspan(min(first), max(first), color=BLUE, alpha=0.15, lw=0)
+    ax.set_yticks(range(len(losses)), list(losses))
+    ax.invert_yaxis()
+    ax.grid(axis="y", color="#8a8a8a55")
+    ax.set(xlabel="loss on new text (nats)")
+    return figure
+
+
+def recall(found: Mapping[str, Mapping[int, float]]) -> Figure:
+    """How many of n stored pairs are found again."""
+    figure, ax = plt.subplots(figsize=(4.3, 2.8), layout="constrained")
+    lengths = list(next(iter(found.values())))
+    curves(lengths, {name: [100 * x for x in line.values()] for name, line in found.items()},
+           ax=ax, xlabel="pairs stored", ylabel="found again, %", log="x")  # fmt: skip
+    _lengths(ax, lengths)
+    ax.set_ylim(0, 105)
+    return figure
