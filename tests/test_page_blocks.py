@@ -141,8 +141,6 @@ def test_decoding_by_hand(ran):
         assert torch.allclose(ran["drawn_from"][name], q), name
         numbers = ", ".join(f"{x:.3f}" if x else "0" for x in q.tolist())
         assert numbers in alt, numbers  # the alternative text of the figure
-    says(f"probability 0.5 · 0.25 = {0.5 * 0.25}. The likeliest pair is \"b x\" with 0.4 · 0.9 = "
-         f"{0.4 * 0.9:.2f}.")  # fmt: skip
 
 
 def test_fifty_layers_for_three_seeds(ran):
