@@ -1,22 +1,26 @@
 """Train the small models that run inside the explorers, and write their weights.
 
-    python scripts/train_explorers.py            # both files, under a minute
+    python scripts/train_explorers.py            # all files, under a minute
     python scripts/train_explorers.py heads      # or one of them
 
 The recipes and seeds are the chapters': chapter 4's pronoun transformer, chapter 7's language
-model, and chapter 6's model without a mask. Another processor may round differently and train
-slightly other weights; tests/test_widgets_models.py says how different they may be.
+model, chapter 6's model without a mask, and chapter 9's reader of digits. Another processor may
+round differently and train slightly other weights; tests/test_widgets_models.py says how different
+they may be.
 """
 
 import sys
 
 import torch
+import torch.nn.functional as F
 
 from attention import (
     Encoder,
     LanguageModel,
+    VisionTransformer,
     Vocabulary,
     batches,
+    digits,
     next_token_loss,
     pronoun_task,
     train,
@@ -70,9 +74,26 @@ def unmasked_model(seed: int = 0) -> LanguageModel:
     return model
 
 
+def reader_of_digits(seed: int = 0) -> VisionTransformer:
+    """Chapter 9's model, which sees digits as sixteen patches; trained on the first 1,400."""
+    images, labels = digits()
+    torch.manual_seed(seed)
+    model = VisionTransformer(d_model=32, num_heads=2, num_layers=2)
+    train(
+        model,
+        batches(images[:1400], labels[:1400], batch_size=64),
+        lambda model, batch: F.cross_entropy(model(batch[0]), batch[1]),
+        steps=400,
+        lr=5e-3,
+        warmup=50,
+    )
+    return model
+
+
 EXPLORERS = {
     "heads": {"model": pronouns},
     "generation": {"masked": language_model, "unmasked": unmasked_model},
+    "patches": {"model": reader_of_digits},
 }
 
 

@@ -226,6 +226,14 @@ refuses(A.patch_heads, PART, model=([nn.Linear(2, 2)], []), ids=([X], []),
             IndexError: [Say({(1, 0): X}, "(1, 0)")], TypeError: [Say({(0, 0): 1}, "int")],
             ValueError: [Say({(0, 0): X}, "(2, 3, 4)")]})
 
+# vision
+SQUARE, EYES = torch.zeros(2, 8, 8), A.VisionTransformer(4, 2, 1)
+refuses(A.patches, dict(images=SQUARE), images=([[1]], [SQUARE[0]]),
+        size=(["x"], [0, 3]))
+refuses(A.VisionTransformer, {}, d_model=[0], num_heads=[3, 0], num_layers=[0], image=[0],
+        patch=[0, 3], classes=[0])
+refuses(EYES, {}, images=([[1]], [SQUARE[0], SQUARE[:, :6, :6]]))
+
 # byte pairs, texts
 HALF, BYTES = Say("\ud800", "character 0"), A.BytePairs([(97, 98)])
 TEXT = A.from_text("ab " * 500, merges=1)
@@ -262,7 +270,7 @@ def test_a_wrong_argument_is_refused_by_name_in_a_sentence(function, argument, e
 def test_no_public_function_is_forgotten():
     tried = {case[0] for case in CASES}
     without_arguments = {"device", "describe_device", "weather_sentences", "KVCache", "History"}
-    without_arguments |= {"tales"}
+    without_arguments |= {"tales", "digits"}
     passed_on = {"BlockConfig", "ModelConfig"}  # to what is made from them
     made_elsewhere = {
         "PronounTask",

@@ -24,6 +24,8 @@ CHAPTERS = [
     "positions",
     "masking",
     "blocks",
+    "writing",
+    "relatives",
     "in_practice",
 ]
 MODULES = [importlib.import_module(f"attention.checks.{chapter}") for chapter in CHAPTERS]
@@ -97,7 +99,11 @@ def solutions():
 
 
 SOLUTIONS = solutions()
-FREE = {"qkv.ending", "masking.cheat"}  # a design that stays right when it is made stronger
+FREE = {
+    "qkv.ending",
+    "masking.cheat",
+    "writing.induction",
+}  # a design that stays right when it is made stronger
 
 
 def cast(result, dtype):

@@ -43,6 +43,7 @@ CORE = {  # module: what it may import of the package, and from outside
         {"numpy", "torch"},
     ),
     "example": (set(), {"torch"}),
+    "vision": ({"_checks", "blocks"}, {"torch"}),
     "patching": ({"_checks"}, {"torch"}),
     "tables": ({"_checks"}, {"torch"}),
 }

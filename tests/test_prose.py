@@ -14,6 +14,8 @@ CHAPTERS = [
     "positions",
     "masking",
     "blocks",
+    "writing",
+    "relatives",
     "in-practice",
 ]
 WORDS, FIGURES, PRINTS, WIDTH = 4500, 10, 6, 72

@@ -18,7 +18,7 @@ import torch
 import attention
 from attention import head_parts, patch_heads, widgets
 from attention.data import pronoun_task, weather_sentences
-from attention.widgets import _base, _weights, generation, heads
+from attention.widgets import _base, _weights, generation, heads, patches
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -245,6 +245,30 @@ def test_page_and_package_write_the_same_sentences():
         w.close()
 
 
+def test_patches_compute_as_torch_on_every_image_with_patches_erased():
+    draw = random.Random(8)
+    model = widgets.PatchAttention().model
+    extra = FLAT + "export const at = (image, erased) => flat(read(image, erased));"
+    extra += "export const shown = (image) => [ink(image), IMAGES[image][1]];"
+    source = js.inside("patches", "read") + extra
+    states = [(image, sorted(draw.sample(range(1, 17), k))) for image in range(12)
+              for k in (0, 1, 5, 16)]  # fmt: skip
+    calls = [["at", image, erased] for image, erased in states]
+    calls += [["shown", image] for image in range(12)]
+    got = js.javascript(calls, source)
+    images, labels = attention.digits()
+    for (pixels, label), index in zip(got[len(states) :], patches.IMAGES, strict=True):
+        assert pixels == images[index].flatten().tolist() and label == labels[index]
+    for (image, erased), mine in zip(states, got, strict=False):
+        w = widgets.PatchAttention(image=image, erased=erased)
+        with torch.no_grad():
+            logits, weights = model(w.pixels[None], return_weights=True)
+        js.same(mine["logits"], logits[0], 1e-4)
+        js.same(mine["probabilities"], logits[0].softmax(-1), 1e-4)
+        js.same(mine["weights"], torch.stack(weights)[:, 0], 1e-4)
+        w.close()
+
+
 # ------------------------------------------------------------------ what the weights can do
 
 
@@ -314,6 +338,7 @@ def test_weights_are_as_small_as_promised():
     size = lambda name: (Path(_base.__file__).parent / f"{name}_weights.js").stat().st_size  # noqa: E731
     assert size("heads") < 100_000
     assert size("generation") < 150_000
+    assert size("patches") < 80_000
 
 
 # ------------------------------------------------------------------ the recipes
@@ -467,6 +492,22 @@ def test_generation_in_python():
         w.temperature = 0
 
 
+def test_patch_attention_in_python():
+    w = widgets.PatchAttention(erased=[6, 3, 6])
+    assert w.erased == [3, 6] and w.weights.shape == (2, 2, 17, 17)
+    assert w.pixels[0:2, 4:6].abs().max() == 0 and w.pixels[2:4, 2:4].abs().max() == 0
+    assert "without 2 of its 16 patches" in w.caption
+    js.same(w.probabilities.sum(), 1.0)
+    w = widgets.PatchAttention(image=10)
+    assert (w.label, w.prediction) == (9, 8)
+    with refused("erased must be numbers of patches from 1 to 16; got [0]"):
+        w.erased = [0]
+    with refused("image must be a whole number from 0 to 11; got 12"):
+        w.image = 12
+    with refused("token must be a whole number from 0 to 16; got 17"):
+        w.token = 17
+
+
 # ------------------------------------------------------------------ in the browser
 
 
@@ -576,7 +617,24 @@ def test_generation_works_by_keyboard(chrome):
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("name", ["heads", "generation"])
+def test_patch_attention_works_by_keyboard(chrome):
+    with Opened(chrome, "patches") as opened:
+        keys = opened.page.keyboard
+        assert "sees a 3" in opened.says() and "which is right" in opened.says()
+        opened.tab_to("button.patch")
+        keys.press("Enter")
+        assert "The patch in row 0, column 0 looks" in opened.says()
+        assert opened.page.locator(".patch[aria-pressed=true]").count() == 1
+        opened.tab_to(".steps button:nth-child(2)")
+        keys.press("Enter")
+        assert "1 of 16 patches erased" in opened.says()
+        opened.tab_to(".reset")
+        keys.press("Enter")
+        assert "The class token looks" in opened.says() and "erased" not in opened.says()
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("name", ["heads", "generation", "patches"])
 def test_any_settings_on_a_phone(chrome, name):
     draw = random.Random(5)
     with Opened(chrome, name, width=320) as shown:

@@ -49,6 +49,7 @@ from .sampling import next_token_probabilities
 from .tables import Table, table
 from .texts import Text, from_text, tales
 from .training import History, next_token_loss, train, translation_loss
+from .vision import VisionTransformer, digits, patches
 from .vocabulary import Vocabulary, batches
 
 __all__ = [
@@ -74,6 +75,7 @@ __all__ = [
     "T5Bias",
     "Table",
     "Text",
+    "VisionTransformer",
     "Vocabulary",
     "alibi_bias",
     "alibi_slopes",
@@ -83,6 +85,7 @@ __all__ = [
     "causal_mask",
     "describe_device",
     "device",
+    "digits",
     "entropy",
     "from_text",
     "fused_attention",
@@ -93,6 +96,7 @@ __all__ = [
     "next_token_probabilities",
     "padding_mask",
     "patch_heads",
+    "patches",
     "prefix_mask",
     "pretrained_facts",
     "pretrained_tales",

@@ -8,6 +8,7 @@ from .heads import Heads
 from .journey import Journey
 from .masks import Masks
 from .online_softmax import OnlineSoftmax
+from .patches import PatchAttention
 from .paths import Paths
 from .positions import Positions
 from .qkv_plane import QKVPlane
@@ -28,6 +29,7 @@ __all__ = [
     "Journey",
     "Masks",
     "OnlineSoftmax",
+    "PatchAttention",
     "Paths",
     "Positions",
     "QKVPlane",

@@ -3,7 +3,7 @@ import {
   bar, button, clamp, count, explorer, fmt, make, presets, range, readouts, short, slider, write,
 } from "./shared.js";
 
-const LATE = [1, 2, 0, 1, 2, 0, 1, 5];
+const LATE = [1, 2, 0, 1, 2, 0, 1, 8];
 const VALUES = [4, 0, 3, 5, 1, 2, 4, -2];
 const PRESETS = [
   ["Late large score", { scores: LATE, values: VALUES, block: 2, step: 1 }],

@@ -73,6 +73,18 @@ export function block(x, w, heads, { causal = false, on = null, given = null } =
   return { x: add(x, linear(hidden, w.narrow, w.narrowOffset)), weights, joined };
 }
 
+// The next block's flat arrays, in the order of an EncoderBlock's state_dict; take(size) hands them out.
+export function blockOf(take, d) {
+  const w = {};
+  for (const name of ["q", "k", "v", "o"]) [w[name], w[`${name}Offset`]] = [take(d * d), take(d)];
+  [w.widen, w.widenOffset] = [take(4 * d * d), take(4 * d)];
+  [w.narrow, w.narrowOffset] = [take(4 * d * d), take(d)];
+  for (const name of ["normAttention", "normForward"]) {
+    [w[name], w[`${name}Offset`]] = [take(d), take(d)];
+  }
+  return w;
+}
+
 // The package's Encoder or LanguageModel (pre-norm, sinusoids, relu) from the numbers of its
 // state_dict in order. Returns run(ids, on, given) -> { logits (n, vocab), weights (layers, h, n, n),
 // joined (layers, n, d) }; on and given are those of `block`, one a layer.
@@ -81,16 +93,7 @@ export function transformer(numbers, { vocab, d, heads, layers, tied, causal }) 
   const take = (size) => numbers.subarray(at, (at += size));
   const tokens = take(vocab * d);
   const output = tied ? tokens : take(vocab * d);
-  const blocks = range(layers).map(() => {
-    const w = {};
-    for (const name of ["q", "k", "v", "o"]) [w[name], w[`${name}Offset`]] = [take(d * d), take(d)];
-    [w.widen, w.widenOffset] = [take(4 * d * d), take(4 * d)];
-    [w.narrow, w.narrowOffset] = [take(4 * d * d), take(d)];
-    for (const name of ["normAttention", "normForward"]) {
-      [w[name], w[`${name}Offset`]] = [take(d), take(d)];
-    }
-    return w;
-  });
+  const blocks = range(layers).map(() => blockOf(take, d));
   const [gain, offset] = [take(d), take(d)];
   if (at !== numbers.length) throw new Error(`the model has ${at} weights; got ${numbers.length}`);
   return (ids, on = null, given = null) => {
