@@ -22,7 +22,7 @@ from attention import LanguageModel, Text, _packed, next_token_loss, pretrained,
 
 SIZES = {"d_model": 96, "num_heads": 4, "num_layers": 3}
 CONTEXT = 128  # tokens that it reads at once
-STEPS = 4000
+STEPS = 10000
 BATCH = 8
 LR = 3e-3
 WARMUP = 100
