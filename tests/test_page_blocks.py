@@ -331,7 +331,9 @@ def test_the_explorer_shows_what_the_text_says():
     for n in (4096, 8192, 131_072):
         windowed = BlockTour(preset="Mistral 7B", n=n)
         assert windowed.cache_bytes == BlockTour(preset="Llama 3 8B", n=4096).cache_bytes
-    says(f"its cache stops growing there, at {windowed.cache_bytes / 1e9:.2f} GB.")
+    gigabytes = windowed.cache_bytes / 1e9
+    assert windowed.cache_bytes == 2 * 2 * 32 * 8 * 128 * 4096  # bytes, K and V, layers, heads
+    says(f"its cache stops growing there, at {gigabytes:.2f} GB with 2 bytes a number.")
     for n, equal in ((16_384, -1), (32_768, 1), (26_624, 0)):
         scores, *others = bill(BlockTour(preset="Llama 3 8B", n=n))
         assert (scores > sum(others)) - (scores < sum(others)) == equal

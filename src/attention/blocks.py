@@ -61,10 +61,16 @@ class SubLayer(nn.Module):
         self.norm, self.dropout = nn.LayerNorm(d_model), nn.Dropout(dropout)
         self.norm_first = norm_first
 
-    def forward(self, x: Tensor, layer: Callable, **options: Any) -> tuple[Tensor, Tensor | None]:
-        """x (..., n, d_model) to the same shape, and the weights if the layer gives some.
+    def forward(
+        self,
+        x: Tensor,
+        layer: Callable,
+        **options: Any,
+    ) -> tuple[Tensor, Tensor | None]:
+        """x (..., n, d_model) to the same shape; weights if any.
 
-        layer is called with x or norm(x), and the options; it returns out or (out, weights).
+        layer is called with x or norm(x), and the options; it returns
+        out or (out, weights).
         """
         check.width("x", x, *self.norm.normalized_shape)
         out = layer(self.norm(x) if self.norm_first else x, **options)
@@ -94,10 +100,12 @@ class EncoderBlock(nn.Module):
     def forward(
         self, x: Tensor, mask: Tensor | None = None, **options: Any
     ) -> tuple[Tensor, Tensor | None]:
-        """x (B, n, d_model) to out, same shape, and weights (B, h, n, n), None unless need_weights.
+        """x (B, n, d_model) to out, same shape, and weights (B, h, n, n).
 
-        mask and options (bias, is_causal, need_weights, cache, head_mask) are those of
-        `MultiHeadAttention.forward`; with a cache the weights are (B, h, n, past + n).
+        mask and options (bias, is_causal, need_weights, cache,
+        head_mask) are those of `MultiHeadAttention.forward`; the
+        weights are None unless need_weights, and (B, h, n, past + n)
+        with a cache.
         """
         x, weights = self.add_attention(x, self.attention, mask=mask, **options)
         x, _ = self.add_feed_forward(x, self.feed_forward)
