@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from attention.models import LanguageModel, next_token_probabilities
 
-from ._base import NotYet, call, close, diagnose, passed, want_tensor, want_whole, without
+from ._base import NotYet, call, close, diagnose, no_nan, passed, want_tensor, want_whole, without
 
 __all__ = [
     "exactly_one", "layer_norm", "parameters", "pre_norm_block", "teacher_forcing", "top_p",
@@ -75,7 +75,8 @@ def layer_norm(function: Callable[..., Any]) -> None:
         )  # fmt: skip
     x = torch.full((1, 2, 4), 7.0)
     result = call(function, x, torch.ones(4), torch.zeros(4))
-    want_tensor(result, (1, 2, 4), "the result for a token of equal numbers")
+    what = "the result for a token of equal numbers"
+    no_nan(want_tensor(result, (1, 2, 4), what), what)
     x = 0.01 * _random(2, 3, 4, seed=6)
     right = F.layer_norm(x, (4,), eps=0.1)
     if not close(call(function, x, torch.ones(4), torch.zeros(4), 0.1), right):

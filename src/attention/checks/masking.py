@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from .. import masks
-from ._base import NotYet, call, close, diagnose, passed, want_tensor, without
+from ._base import NotYet, call, close, diagnose, no_nan, passed, want_tensor, without
 
 __all__ = ["batch", "causal", "cheat", "leak", "masked_softmax", "packed"]
 
@@ -177,7 +177,7 @@ def cheat(function: Callable[..., Any]) -> None:
         width = result[0].shape[-1] if isinstance(result[0], Tensor) and result[0].ndim else 1
         q = want_tensor(result[0], (n, width), "Q")
         k = want_tensor(result[1], (n, width), "K")
-        if not (q.isfinite().all() and k.isfinite().all()):
+        if not (no_nan(q, "Q").isfinite().all() and no_nan(k, "K").isfinite().all()):
             raise NotYet("Q and K must be finite numbers")
         q, k = q.double(), k.double()
         weights = torch.softmax(q @ k.T / math.sqrt(width), -1)
