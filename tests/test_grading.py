@@ -1,11 +1,14 @@
 """The grader on honest work: points, partial credit, lateness, reports, and going on."""
 
+import contextlib
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import zipfile
 from pathlib import Path
@@ -311,6 +314,80 @@ def test_one_file_by_the_command_line(course, tmp_path, capsys):
     path = kit.hand_in(tmp_path, "a", kit.RIGHT)
     assert main(["one", str(path), *words]) == 0
     assert "3 of 3 points" in capsys.readouterr().out
-    path = kit.hand_in(tmp_path, "b", {"ex-softmax": kit.RIGHT["ex-softmax"]})
+    wrong = "def my_attention(q, k, v):\n    w = torch.softmax(q @ k, -1)\n    return w @ v, w"
+    path = kit.hand_in(tmp_path, "b", {"ex-attention": wrong})
     assert main(["one", str(path), *words]) == 1
-    assert "is still the stub" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "is still the stub" in said and "in your line: w = torch.softmax(q @ k, -1)" in said
+
+
+def test_the_page_for_teachers_names_what_there_is():
+    page = (ROOT / "book" / "teach.md").read_text()
+    make = (ROOT / "Makefile").read_text()
+    targets = set(re.findall(r"^([a-z-]+):", make, re.M))
+    assert set(re.findall(r"(?m)(?:^|`)make ([a-z-]+)", page)) <= targets
+    passed_on = set(re.search(r"^export (.*)$", make, re.M)[1].split()) | {"SUBMISSIONS", "SITE"}
+    named = set(re.findall(r"`([A-Z]{3,})(?:=[^`]*)?`", page))
+    assert named <= passed_on and {"LATE", "TIMES", "ROSTER", "SANDBOX", "COURSE"} <= named
+    for path in re.findall(r"`(src/[^`]*)`", page):
+        assert (ROOT / path).exists(), path
+    assert "nbgrader formgrader" not in page
+    weights = dict(re.findall(r"^\| [^|]*\b(shape|sum|values|large)\b[^|]*\| (\d) \|$", page, re.M))
+    assert list(map(int, weights.values())) == list(marking.CREDIT.values())
+
+
+def test_the_workflow_for_github_is_whole():
+    yaml = pytest.importorskip("yaml")
+    flow = yaml.safe_load((ROOT / "src" / "grading" / "classroom.yml").read_text())
+    steps = flow["jobs"]["grade"]["steps"]
+    assert all(len({"uses", "run"} & set(step)) == 1 for step in steps)
+    command = steps[-1]["run"]
+    subprocess.run(["bash", "-n"], input=command, text=True, check=True)
+    assert "-m grading one" in command and "--course" in command
+    assert "persist-credentials" in str(steps[1])  # the token does not stay on the disk
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else to try it")
+def test_bubblewrap_works_for_an_ordinary_user_too(monkeypatch):
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        monkeypatch.setattr(os, "geteuid", lambda: 61_234)
+        plain = [Path(p) for p in ("/usr", "/lib", "/lib64", "/bin") if Path(p).exists()]
+        monkeypatch.setattr(sandbox, "system", lambda: plain)
+        line = sandbox.Bubblewrap(Path(folder), "/usr/bin/python3").command(sandbox.FIRST_USER)
+        become = sandbox.Bubblewrap.become(61_234)
+        done = subprocess.run(
+            [*become, *line[:-1], "-c", sandbox.TRY], capture_output=True, text=True, cwd="/"
+        )
+    assert done.stdout == str(sandbox.FIRST_USER), done.stderr
+
+
+# A Python below /root is out of other users' reach: in a mount namespace of its own it is not.
+REACHABLE = """
+set -e
+mkdir "$1/python" && mount --bind "$2" "$1/python"
+mount -t tmpfs -o mode=755 none /root && mkdir -p "$2" && mount --bind "$1/python" "$2"
+shift 2
+exec "$@"
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_in_a_container_of_its_own_another_user_suffices(course, tmp_path):
+    path = kit.hand_in(tmp_path, "a", kit.RIGHT, last=["import os, time\nif os.fork() == 0:\n"
+                       "    os.setsid()\n    time.sleep(600)", "open('left', 'w')"])  # fmt: skip
+    words = [sys.executable, "-m", "grading", "one", path, "--course", course]
+    if Path(sys.base_prefix).is_relative_to("/root"):
+        words = ["unshare", "-m", "bash", "-c", REACHABLE, "-", tmp_path, sys.base_prefix, *words]
+    env = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run(
+        [*words, "--sandbox", "container"], env=env, capture_output=True, text=True
+    )
+    assert done.returncode == 0 and "3 of 3 points" in done.stdout, done.stdout + done.stderr
+    user = sandbox.FIRST_USER + 1
+    left = []
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            left += [entry] if entry.name.isdigit() and entry.stat().st_uid == user else []
+    assert left == []
+    assert not (Path(tempfile.gettempdir()) / f"home-{user}").exists()

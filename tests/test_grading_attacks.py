@@ -16,7 +16,7 @@ import grading_kit as kit
 import pytest
 
 import attention.checks._base
-from grading import book, report, run, sandbox
+from grading import book, marking, report, run, sandbox
 from grading.remote import Patience
 
 PATIENCE = Patience(cell=4, call=2, exercise=5, submission=25)
@@ -51,19 +51,23 @@ ATTACKS: dict[str, tuple[dict[str, str], str, str, float]] = {
         "        return super().__torch_function__(func, types, args, kwargs or {})\n"
         "def my_softmax(x, temperature=1.0):\n    return torch.zeros(x.shape).as_subclass(Yes)"),
         "", "", 0),
-    "master": (also(
-        "import glob, json, os\n"
-        "def my_softmax(x, temperature=1.0):\n"
-        "    for top in ('{top}', '..', '../..', '../../..', '/grader', '/'):\n"
-        "        for path in glob.glob(top + '/**/*.ipynb', recursive=True) + glob.glob(\n"
-        "                top + '/**/*.json', recursive=True):\n"
-        "            text = open(path).read()\n"
-        "            if 'e.sum(-1, keepdim=True)' in text:\n"
-        "                space = {'torch': torch}\n"
-        "                known = json.loads(text)['chapters']['scaling']['exercises']\n"
-        "                exec(known[0]['answer'], space)\n"
-        "                return space['my_softmax'](x, temperature)\n"
-        "    return x"), "", "", 0),
+    "master": (
+        also(
+            "import glob, json\ndef my_softmax(x, temperature=1.0):\n"
+            "    for top in ('{top}', '..', '../..', '/grader', '/autograder/source'):\n"
+            "        for ending in ('/*.json', '/*/*.json', '/*/*/*.json'):\n"
+            "            for path in glob.glob(top + ending):\n"
+            "                if 'e.sum(-1, keepdim=True)' in (text := open(path).read()):\n"
+            "                    space = {'torch': torch}\n"
+            "                    known = json.loads(text)['chapters']['scaling']['exercises']\n"
+            "                    exec(known[0]['answer'], space)\n"
+            "                    return space['my_softmax'](x, temperature)\n"
+            "    raise ValueError('nothing found')"
+        ),
+        "",
+        "",
+        0,
+    ),
     "gradebook": (W, "import sqlite3\ndb = sqlite3.connect('{top}/gradebook.db')\n"
                      "db.execute('update grade set score = 0')\ndb.commit()", "", 0),
     "package": (W, f"open({str(BASE)!r}, 'a').write('\\ndef close(*a): return True\\n')", "", 0),
@@ -120,8 +124,16 @@ ATTACKS: dict[str, tuple[dict[str, str], str, str, float]] = {
                 "np.save = lambda out, *a, **k: out.write(b'\\x93NUMPY')\n"
                 "json.dumps = lambda *a, **k: '{\"id\": 3, \"callable\": true}'\n"
                 "class Always(torch.Tensor):\n    pass", "", 0),
-    "sleep": (also("import time\ndef my_softmax(x, temperature=1.0):\n    time.sleep(1.5)\n"
-                   "    return torch.softmax(x / temperature, -1)"), "", "", 0),
+    "sleep": (
+        also(
+            "import time\ndef my_softmax(x, temperature=1.0):\n    time.sleep(1.2)\n"
+            "    e = ((x - x.amax(-1, keepdim=True)) / temperature).exp()\n"
+            "    return e / e.sum(-1, keepdim=True)"
+        ),
+        "",
+        "",
+        0,
+    ),
     "kill": (W, "import os, signal\nfor pid in (1, os.getppid(), -1):\n"
                 "    try: os.kill(pid, signal.SIGKILL)\n    except OSError: pass", "", 0),
     "exit": (also("import os\ndef my_softmax(x, temperature=1.0):\n    os._exit(0)",
@@ -148,15 +160,15 @@ ATTACKS: dict[str, tuple[dict[str, str], str, str, float]] = {
         "        if isinstance(o, torch.Tensor) and o.shape == x.shape and o is not x:\n"
         "            if torch.allclose(o.sum(-1), torch.ones(())):\n                return o\n"
         "    return x"), "", "", 0),
-    "fitted": (also(
-        "seen = {}\nfor t in (1.0, 2.0, 0.5):\n"
-        "    a = torch.tensor([[2.0, 1.0, 0.0], [1.2, 0.1, 2.0]])\n"
-        "    seen[str((a.tolist(), t))] = torch.softmax(a / t, -1)\n"
-        "for shape in ((5,), (2, 3, 7), (4, 1)):\n"
-        "    a = torch.randn(*shape, generator=torch.Generator().manual_seed(len(shape)))\n"
-        "    seen[str((a.tolist(), 0.7))] = torch.softmax(a / 0.7, -1)\n"
-        "def my_softmax(x, temperature=1.0):\n"
-        "    return seen.get(str((x.tolist(), temperature)), x)"), "", "", 0),
+    "fitted": (
+        also(
+            "seen = {table}\ndef my_softmax(x, temperature=1.0):\n"
+            "    return torch.tensor(seen.get(str((x.tolist(), temperature)), x.tolist()))"
+        ),
+        "",
+        "",
+        0,
+    ),
     "finished": (also("def my_softmax(x, temperature=1.0):\n"
                       "    return softmax(x, temperature)",
                       "def my_attention(q, k, v):\n    return attention(q, k, v)"), "", "", 0),
@@ -209,7 +221,12 @@ def graded(tmp_path_factory):
 
     threading.Thread(target=listen, daemon=True).start()
     handed = top / "submitted"
-    places = {"{top}": str(top), "{port}": str(server.getsockname()[1])}
+    chapter = known.chapters["scaling"]
+    visible = {
+        str((args[0].tolist(), *args[1:]) if args[1:] else (args[0].tolist(), 1.0)): right.tolist()
+        for args, _, right in marking.cases(chapter, chapter.exercises[0], 0)
+    }
+    places = {"{table}": str(visible), "{top}": str(top), "{port}": str(server.getsockname()[1])}
 
     def fill(text: str) -> str:
         for key, value in places.items():
@@ -289,6 +306,8 @@ def test_no_process_is_left(graded):
 def test_what_a_submission_could_see(graded):
     (said, _) = [r["said"] for r in graded["results"]["files"]["results"]]
     assert "ValueError: []" in said
+    (said, _) = [r["said"] for r in graded["results"]["master"]["results"]]
+    assert "ValueError: nothing found" in said
     (said, _) = [r["said"] for r in graded["results"]["rights"]["results"]]
     assert "got 0, uid 2" in said and "'HOME'" in said and "TOKEN" not in said
     (said, _) = [r["said"] for r in graded["results"]["frames"]["results"]]

@@ -11,10 +11,11 @@ def facts(classes: list[str]) -> dict[str, int]:
     """`["star-2", "minutes-10"]` → `{"star": 2, "minutes": 10, "points": 2}`.
 
     An exercise is worth as many points as it has stars unless a class `points-N` says otherwise.
+    shape-N, sums-N, values-N and extremes-N are the weights of these properties in grading.
     """
     found = {}
     for name in classes:
-        if m := re.fullmatch(r"(star|minutes|points)-(\d+)", name):
+        if m := re.fullmatch(r"(star|minutes|points|shape|sums|values|extremes)-(\d+)", name):
             found[m[1]] = int(m[2])
     if "star" in found:
         found.setdefault("points", found["star"])

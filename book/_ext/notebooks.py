@@ -32,6 +32,7 @@ from sphinx_exercise.nodes import exercise_enumerable_node, exercise_node, solut
 
 SETUP = Path(__file__).with_name("setup_cell.py")
 BRANCH = "gh-pages"  # the branch that the site is published from, notebooks/ included
+CREDIT = ("shape", "sums", "values", "extremes")  # what partial credit is given for
 HIDDEN = {"hide-input", "hide-cell", "remove-input"}
 
 
@@ -199,6 +200,7 @@ class Page:
             "id": node["label"], "number": number, "title": bare.astext().strip(), "head": head,
             "about": about, "stars": star or 1, "minutes": minutes or 0,
             "points": known.get("points", star or 1), "prose": prose,
+            "credit": {k: known[k] for k in CREDIT if k in known},
         }  # fmt: skip
         anchor = self.write.anchor(node)
         level = "#" * min(self.level + 1, 6)

@@ -154,7 +154,13 @@ def credit(chapter: Chapter, exercise: Exercise, function: Any, offset: int) -> 
 
 
 def share(exercise: Exercise, found: dict[str, bool]) -> float:
-    """The part of the points that these properties earn; the right shape alone earns nothing."""
+    """The part of the points that these properties earn.
+
+    The right shape alone earns nothing, nor do extremes without values: the inputs of these are
+    known to students, who could have written the results down.
+    """
+    if "extremes" in found and not found.get("values", True):
+        found = found | {"extremes": False}
     if not any(holds for name, holds in found.items() if name != "shape"):
         return 0.0
     weights = {name: (CREDIT | exercise.credit)[name] for name in found}

@@ -95,7 +95,8 @@ function render({ model, el }) {
     make("div", {}, title, table.node), make("div", {}, words)), hint);
 
   // What is drawn: made anew when the weights or the words are others.
-  let [data, texts, colours, shapeOf] = [null, "", null, ""];
+  let [data, texts, shapeOf] = [null, "", ""];
+  let [colours, dark, theme] = [null, 0.5, 0];
   let [queries, keys, cells, columns, drawing, paths, heads, canvas] = [[], [], [], [], null, [], [], null];
   let all = null;
   let at = 0; // where the chosen head's weights begin
@@ -214,22 +215,33 @@ function render({ model, el }) {
       query >= 0 ? range(nk).map((j) => (key >= 0 && j !== key ? -1 : weight(query, j))) : null];
     cells.forEach((column, side) => column.forEach((cell, i) => {
       const w = told[side] ? told[side][i] : -1;
-      write(cell.number, w >= 0.005 ? fixed(w) : "");
-      cell.node.style.setProperty("--v", Math.max(0, w).toFixed(3));
+      const number = w >= 0.005 ? fixed(w) : "";
+      const at = Math.round(255 * Math.max(0, w));
+      const now = `${number} ${w < 0} ${at} ${i === (side ? key : query)} ${theme}`;
+      if (now === cell.now) return; // of many cells few change
+      cell.now = now;
+      write(cell.number, number);
+      const [r, g, b] = [0, 8, 16].map((bits) => (colours ? (colours[at] >> bits) & 255 : 128));
+      cell.node.style.background = `rgb(${r} ${g} ${b})`;
+      cell.node.classList.toggle("deep", w > dark);
       attribute(cell.node, "aria-label", `${side ? "key" : "query"} ${columns[side][i]}${
         w >= 0 ? `, ${fixed(w)}` : ""}`);
       attribute(cell.node, "aria-selected", i === (side ? key : query));
     }));
   }
-  const shade = (x) => (ex.get("small") ? Math.sqrt(x / 65535) : x / 65535);
+  const shadeOf = () => (ex.get("small") ? (x) => Math.sqrt(x / 65535) : (x) => x / 65535);
   function paint() {
     if (!gallery.isConnected) return;
     if (!colours) {
       const style = getComputedStyle(ex.root);
       colours = ramp(["--zero", "--pos"].map((key) => style.getPropertyValue(key).trim()));
+      dark = Number(style.getPropertyValue("--thr"));
+      theme += 1;
+      threads(ex.get("query"), ex.get("key"));
     }
     const pixels = new ImageData(all.width, all.height);
     const dots = new Uint32Array(pixels.data.buffer);
+    const shade = shadeOf();
     all.points.forEach((x, i) => { if (x >= 0) dots[i] = colours[Math.round(255 * shade(x))]; });
     canvas.getContext("2d").putImageData(pixels, 0, 0);
   }
@@ -262,7 +274,7 @@ function render({ model, el }) {
     }
     if (drawn !== `${at} ${small}`) {
       drawn = `${at} ${small}`;
-      table.set(Float32Array.from({ length: nq * nk }, (_, i) => shade(data.values[at + i])), nq, nk);
+      table.set(Float32Array.from(data.values.subarray(at, at + nq * nk)).map(shadeOf()), nq, nk);
       write(title, `weights of head L${layer}H${head}`);
     }
     heads.forEach((row, l) => row.forEach((cell, h) => {
