@@ -246,6 +246,13 @@ def diagnose(
     raise NotYet(otherwise + error)
 
 
+def draw(seed: int, count: int, *ranges: tuple[int, int]) -> list[tuple[int, ...]]:
+    """As many tuples of whole numbers, each number from its range (both ends included)."""
+    generator = torch.Generator().manual_seed(seed)
+    columns = [torch.randint(a, b + 1, (count,), generator=generator).tolist() for a, b in ranges]
+    return list(zip(*columns, strict=True))
+
+
 def passed(exercise: str) -> None:
     """Say that the answer is right."""
     print(f"Right: {exercise}.")

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ._base import NotYet, call, close, diagnose, passed, want_tensor, want_whole
+from ._base import NotYet, call, close, diagnose, draw, passed, want_tensor, want_whole
 
 __all__ = ["additive_attention", "averages", "layers_needed", "recurrence"]
 
@@ -65,7 +65,7 @@ def layers_needed(function: Callable[..., Any]) -> None:
     """Check `layers_needed(distance, kernel, causal=False, dilated=False)`."""
     cases = [
         (d, k, c, g)
-        for d in (1, 4, 7, 20, 21, 60)
+        for d in (1, 4, 7, 20, 21, 60, *(x for (x,) in draw(0, 3, (2, 90))))
         for k in (3, 5, 7)
         for c in (False, True)
         for g in (False, True)
