@@ -206,7 +206,7 @@ def test_cheat_accepts_another_way(capsys):
         angle = 2 * math.pi * torch.arange(n, dtype=torch.float64) / n
         turn = 2 * math.pi / n
         return (
-            3000 * torch.stack([torch.cos(angle + turn), torch.sin(angle + turn)], -1),
+            30000 * torch.stack([torch.cos(angle + turn), torch.sin(angle + turn)], -1),
             torch.stack([torch.cos(angle), torch.sin(angle)], -1),
         )
 
@@ -221,6 +221,7 @@ def test_cheat_accepts_another_way(capsys):
         (lambda n: shifted(n, by=0), "attends to itself"),
         (lambda n: shifted(n, by=-1) if n > 2 else shifted(n), "the one before it"),
         (lambda n: shifted(n, size=1.0), "only 0."),
+        (lambda n: shifted(n, size=8 * math.sqrt(n)), "with n = 200"),
         (lambda n: shifted(n, size=10.0), "without the division"),
         (lambda n: shifted(n)[0], "return two tensors"),
         (lambda n: (torch.ones(n, n), torch.ones(n, n)), "only 0.500"),
