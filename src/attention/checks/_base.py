@@ -231,9 +231,11 @@ def diagnose(
     """
     if close(result, right):
         return
-    pairs = suspects
-    if isinstance(suspects, Mapping):
-        pairs = [(value, sentence) for sentence, value in suspects.items()]
+    pairs = (
+        [(value, sentence) for sentence, value in suspects.items()]
+        if isinstance(suspects, Mapping)
+        else suspects
+    )
     seen = _without_nan(result)
     for value, sentence in pairs:
         if close(seen, _without_nan(value)) and not close(value, right):
