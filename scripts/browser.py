@@ -1,4 +1,8 @@
-"""Find the browser that the tests open: an installed Chromium or Chrome, else Debian's package."""
+"""Find the browsers that the tests open: what is installed, else Debian's packages.
+
+Without Chromium or Chrome there are no tests in a browser. Firefox and WebKit are further engines:
+where they cannot be, their tests are skipped.
+"""
 
 import os
 import shutil
@@ -11,6 +15,18 @@ PLACES = [
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
 ]
+# engine: the programs it needs, each by the names it has, and Debian's packages
+ENGINES = {
+    "Firefox": (
+        [["firefox", "firefox-esr", "/Applications/Firefox.app/Contents/MacOS/firefox"]],
+        ["firefox-esr"],
+    ),
+    "WebKit": ([["WebKitWebDriver"], ["Xvfb"]], ["webkit2gtk-driver", "xvfb"]),
+}
+ABSENT = {
+    name: f"The book is not tried in {name}: on Debian `apt install {' '.join(packages)}`"
+    for name, (_, packages) in ENGINES.items()
+}
 
 
 def find() -> str | None:
@@ -22,22 +38,32 @@ def find() -> str | None:
     return next((path for path in found if path), None)
 
 
+def engine(name: str) -> list[str] | None:
+    """The paths of the programs that "Firefox" or "WebKit" needs; None if one is not there."""
+    paths = [next(filter(None, map(shutil.which, names)), None) for names in ENGINES[name][0]]
+    return None if None in paths else paths
+
+
 def main() -> int:
-    if find():
-        return 0
-    if os.environ.get("CHROMIUM"):
+    if os.environ.get("CHROMIUM") and not find():
         print(f"CHROMIUM names no program: {os.environ['CHROMIUM']}", file=sys.stderr)
         return 1
-    if shutil.which("apt-get") and os.geteuid() == 0:
-        print("Installing Debian's chromium for the browser tests ...", flush=True)
+    packages = [] if find() else ["chromium"]
+    packages += [p for name, (_, ps) in ENGINES.items() if not engine(name) for p in ps]
+    if packages and shutil.which("apt-get") and os.geteuid() == 0:
+        print(f"Installing Debian's {', '.join(packages)} for the browser tests ...", flush=True)
         quiet = {
             "stdout": subprocess.DEVNULL,
             "env": os.environ | {"DEBIAN_FRONTEND": "noninteractive"},
         }
         subprocess.run(["apt-get", "update", "-qq"], **quiet)
-        subprocess.run(["apt-get", "install", "-y", "-qq", "chromium"], **quiet)
-        if find():
-            return 0
+        for package in packages:  # one that is missing keeps no other from coming
+            subprocess.run(["apt-get", "install", "-y", "-qq", package], **quiet)
+    for name in ENGINES:
+        if not engine(name):
+            print(ABSENT[name], file=sys.stderr)
+    if find():
+        return 0
     print(
         "The tests need a Chromium or Chrome: install one (on Debian `apt install chromium`), "
         "or name it: CHROMIUM=/path/to/chrome make test",

@@ -26,6 +26,7 @@ LONGEST = [
     "build",
     "grading_attacks",
     "explorers",
+    "engines",
     "site",
     "jupyterlab",
     "questions",

@@ -318,3 +318,16 @@ def test_a_missing_browser_is_said_in_a_sentence(tmp_path):
         [sys.executable, str(ROOT / "scripts/browser.py")], env=env, capture_output=True, text=True
     )
     assert done.returncode == 1 and "CHROMIUM names no program: /no/such/browser" in done.stderr
+
+
+def test_without_firefox_and_webkit_a_sentence_says_what_is_not_tried(tmp_path):
+    (tmp_path / "chromium").symlink_to("/bin/true")
+    env = {"PATH": str(tmp_path), "CHROMIUM": "chromium"}
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "scripts/browser.py")], env=env, capture_output=True, text=True
+    )
+    assert done.returncode == 0
+    assert done.stderr.splitlines() == [
+        "The book is not tried in Firefox: on Debian `apt install firefox-esr`",
+        "The book is not tried in WebKit: on Debian `apt install webkit2gtk-driver xvfb`",
+    ]

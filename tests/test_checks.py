@@ -24,6 +24,7 @@ CHAPTERS = [
     "positions",
     "masking",
     "blocks",
+    "writing",
     "relatives",
     "in_practice",
 ]
@@ -98,7 +99,11 @@ def solutions():
 
 
 SOLUTIONS = solutions()
-FREE = {"qkv.ending", "masking.cheat"}  # a design that stays right when it is made stronger
+FREE = {
+    "qkv.ending",
+    "masking.cheat",
+    "writing.induction",
+}  # a design that stays right when it is made stronger
 
 
 def cast(result, dtype):

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from attention import cat_sentence
+from attention.widgets import OnlineSoftmax
 
 TEXT = (pages.BOOK / "in-practice.md").read_text("utf-8")
 SLOW = ("ablation = {}", "measured.ablation", "ablation[", "attention_ms", "peak_here",
@@ -188,3 +189,13 @@ def test_the_window_in_flex_attention(page):
     i, j = torch.arange(256)[:, None], torch.arange(256)[None, :]
     window = page["causal_mask"](256) & page["sliding_window_mask"](256, 64)
     assert torch.equal(names["rule"](0, 0, i, j), window)
+
+
+def test_the_answers_about_the_explorer():
+    late = OnlineSoftmax()
+    assert late.steps[-1][0] < 0.01 and abs(late.out - late.values[-1]) < 0.05
+    falling = OnlineSoftmax(scores=list(range(7, -1, -1)))
+    assert [factor for factor, *_ in falling.steps] == [0, 1, 1, 1]
+    ends = {block: OnlineSoftmax(block=block).steps[-1][1:] for block in range(1, 13)}
+    for end in ends.values():
+        torch.testing.assert_close(end, ends[1])

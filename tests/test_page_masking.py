@@ -227,6 +227,13 @@ def test_only_the_answer_matters(page):
     assert on_next[0] == 0 and on_next[1] > 0.2
 
 
+def test_the_weight_of_the_head_that_cheats_by_hand():
+    weight = [math.exp(10) / (math.exp(10) + n - 1) for n in range(1, 300)]
+    says("which is {:.3f} for $n = 200$", weight[199])
+    last = max(n for n, w in enumerate(weight, 1) if w >= 0.99)
+    says("From $n = {}$ on it would be below 0.99", last + 1)
+
+
 def test_what_it_may_see(page):
     shares, words = page["shares"], page["cat_sentence"]("tired")[0]
     cat, mat = words.index("cat"), words.index("mat")
@@ -240,6 +247,11 @@ def test_the_five_lines_and_the_late_mask(page):
     q, k, v = page["q"], page["k"], page["v"]
     moved = page["moved"](lambda q, k, v: page["masked_attention"](q, k, v, causal_mask(5)))
     assert moved[:4].tolist() == [0, 0, 0, 0] and moved[4] > 0
+    for t in range(1, 5):  # "the other tokens": the page's own loop sees a mask that leaks
+        leaky = causal_mask(5)
+        leaky[t - 1, t] = True
+        moved = page["moved"](lambda q, k, v, m=leaky: page["masked_attention"](q, k, v, m), t)
+        assert moved[t - 1] > 0.01 and not moved[: t - 1].any()
     out, _ = attention(q, k, v, causal_mask(5))
     torch.testing.assert_close(page["masked_attention"](q, k, v, causal_mask(5)), out)
     assert (page["moved"](page["masked_too_late"]) > 0.01).all()

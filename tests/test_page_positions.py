@@ -200,6 +200,15 @@ def test_rotary_by_hand():
     first, second = (q * k).tolist()
     printed("positions", r"q'\cdot k' &= {:.3f} - {:.3f} = {:.3f} = \cos 3", first, -second, q @ k)
     printed("positions", r"the score is $\cos 3 = {:.3f}$ again", later_q @ later_k)
+    different = torch.tensor([[0.0, -1.0], [1.0, 0.0]])
+    scores = []
+    for pair in ((5, 2), (2, 5)):  # q = k cannot tell them apart, q != k can
+        q, k = rotary(arrow, torch.tensor(pair).double())
+        assert abs(q @ k - math.cos(3)) < 1e-6
+        q, k = rotary(different, torch.tensor(pair).double())
+        scores.append((q @ k).item())
+    printed("positions", "the score is ${:.3f}$ if the query stands three after", scores[0])
+    printed("positions", "and ${:.3f}$ if it stands three before", scores[1])
     text = alternative("Four dials with two arrows")
     assert text.count(f"cos 3 = {signed(math.cos(3))}") == 2
     assert f"cos 2 = {signed(math.cos(2))}" in text

@@ -14,6 +14,7 @@ CHAPTERS = [
     "positions",
     "masking",
     "blocks",
+    "writing",
     "relatives",
     "in-practice",
 ]

@@ -118,7 +118,8 @@
     for (const block of waiting.splice(0, 20)) block.classList.add("laid");
     if (waiting.length && root.classList.contains("arriving")) return void whenIdle(layOut);
     root.classList.remove("arriving");
-    if (article) settle.observe(article);
+    // a line without height has the article's width: what a block does to the height tells nobody
+    if (article) settle.observe(article.appendChild(document.createElement("div")));
   }
   addEventListener("hashchange", () => { // a jump needs the true heights of all that it passes
     if (!root.classList.contains("arriving")) return;

@@ -20,13 +20,21 @@ class Table:
         def head(text: str, scope: str) -> str:
             return f'<th scope="{scope}">{html.escape(text)}</th>' if text else "<td></td>"
 
+        # what is read as a sentence is set as text
+        said = [' class="said"' if max(map(len, column)) > 40 else "" for column in zip(
+            *self.cells, strict=True)]  # fmt: skip
         top = (head(self.corner, "col") if self.rows else "") + "".join(
-            head(name, "col") for name in self.columns
+            head(name, "col").replace("<th", f"<th{as_text}", 1)
+            for name, as_text in zip(self.columns, said, strict=False)
         )
         body = ""
         for i, line in enumerate(self.cells):
             side = head(self.rows[i], "row") if self.rows else ""
-            body += f"<tr>{side}{''.join(f'<td>{html.escape(cell)}</td>' for cell in line)}</tr>"
+            cells = (
+                f"<td{as_text}>{html.escape(cell)}</td>"
+                for cell, as_text in zip(line, said, strict=True)
+            )
+            body += f"<tr>{side}{''.join(cells)}</tr>"
         first = f"<thead><tr>{top}</tr></thead>" if self.columns else ""
         return f'<table class="numbers">{first}<tbody>{body}</tbody></table>'
 

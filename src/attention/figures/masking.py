@@ -150,7 +150,7 @@ def copy_path(weights: Mapping[str, Tensor], words: Sequence[str]) -> Figure:
         for i in range(n):
             for j in range(n):
                 colour = ORANGE if j == i + 1 else BLUE if j <= i else GREY
-                if a[i, j] > 0.05:
+                if a[i, j] > 0.2:
                     ax.plot([j, i], [0.14, 0.86], color=colour, lw=9 * float(a[i, j]),
                             solid_capstyle="butt", zorder=2 + (j == i + 1))  # fmt: skip
         for j, word in enumerate(words):

@@ -132,7 +132,7 @@ def turns(
         ax.plot(pairs, [2 * math.pi * base ** (2 * p / d_model) for p in pairs], dash, color=colour,
                 label=f"base {base:,.0f}")  # fmt: skip
     ax.axhline(length, color="k", linewidth=1, linestyle=":")
-    ax.text(0, length * 1.25, f"a text of {length} tokens", fontsize=11)
+    ax.text(d_model / 2 - 1, length * 1.25, f"{length} tokens", ha="right", fontsize=11)
     ax.set(yscale="log", xlabel="pair of columns", ylabel="positions for one turn", ylim=(3, 2e7))
     ax.legend(fontsize=11, loc="upper left")
     return fig

@@ -3,13 +3,13 @@ import {
   bar, button, clamp, count, explorer, fmt, make, presets, range, readouts, short, slider, write,
 } from "./shared.js";
 
-const LATE = [1, 2, 0, 1, 2, 0, 1, 5];
+const LATE = [1, 2, 0, 1, 2, 0, 1, 8];
 const VALUES = [4, 0, 3, 5, 1, 2, 4, -2];
 const PRESETS = [
+  ["By hand", { scores: [1, 2, 4, 3], values: [4, 0, 2, 6], block: 2, step: 1 }],
   ["Late large score", { scores: LATE, values: VALUES, block: 2, step: 1 }],
   ["Rising", { scores: [0, 1, 2, 3, 4, 5, 6, 7], values: VALUES, block: 2, step: 1 }],
   ["Falling", { scores: [7, 6, 5, 4, 3, 2, 1, 0], values: VALUES, block: 2, step: 1 }],
-  ["By hand", { scores: [1, 2, 4, 3], values: [4, 0, 2, 6], block: 2, step: 1 }],
 ];
 const KEYS = ["scores", "values", "block", "step"];
 

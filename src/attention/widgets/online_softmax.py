@@ -28,7 +28,7 @@ class OnlineSoftmax(Explorer):
     name = "online_softmax"
     title = "The online softmax"
 
-    scores = Row([1.0, 2.0, 0.0, 1.0, 2.0, 0.0, 1.0, 5.0], limit=1000, most=12)
+    scores = Row([1.0, 2.0, 0.0, 1.0, 2.0, 0.0, 1.0, 8.0], limit=1000, most=12)
     values = Row([4.0, 0.0, 3.0, 5.0, 1.0, 2.0, 4.0, -2.0], limit=99, most=12)
     block = Whole(2, 1, 12)
     step = Whole(1, 0, 12)
