@@ -233,7 +233,7 @@ def test_the_journey_by_keyboard(chrome):
         heading, working = page.locator(".heading"), page.locator(".working")
         assert heading.inner_text() == "letters (24)"
         assert page.locator(".explorer a").count() == 0  # a notebook has no other chapter
-        assert "chapter 7, " in page.locator(".explorer").inner_text()
+        assert "chapter 8, " in page.locator(".explorer").inner_text()
         page.get_by_role("button", name="Step").focus()
         for _ in range(7):
             keys.press("Enter")

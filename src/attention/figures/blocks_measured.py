@@ -14,7 +14,7 @@ from torch import Tensor
 from attention.plots import BLUE, COLOURS, GREEN, ORANGE, arrow, canvas, curves, heatmap, vectors
 
 __all__ = [
-    "alignment", "depth", "forget", "losses", "memory", "norm_axis", "noticed", "question",
+    "depth", "forget", "losses", "memory", "norm_axis", "noticed", "question",
     "rules", "stream", "unit",
 ]  # fmt: skip
 GREY = "#808080"
@@ -197,12 +197,4 @@ def rules(probabilities: Mapping[str, Tensor], words: Sequence[str]) -> Figure:
         ax.set_title(name, fontsize=11, loc="left")
         ax.spines["left"].set_visible(False)
     axes[-1].set_xticks(range(len(words)), words)
-    return figure
-
-
-def alignment(weights: Tensor, writes: Sequence[str], reads: Sequence[str]) -> Figure:
-    """Cross-attention weights: one row for each token that is predicted, one column a source."""
-    figure, ax = plt.subplots(figsize=(4.4, 4.0), layout="constrained")
-    heatmap(weights, writes, reads, ax=ax, fmt=".2f", row_label="predicts", col_label=None)
-    ax.tick_params(axis="x", rotation=60)
     return figure

@@ -25,7 +25,8 @@ const FOLDED = ["logits", "probabilities"];
 
 // Where each stop is taught: [chapter, page and section of the book, what is found there].
 const LINKS = {
-  letters: [7, "blocks.html#sec-blocks-model", "a whole model"],
+  letters: [8, "writing.html#sec-writing-tokens", "from text to tokens"],
+  vectors: [7, "blocks.html#sec-blocks-model", "a whole model"],
   positions: [5, "positions.html#sec-positions-clock", "a clock with many hands"],
   norm: [7, "blocks.html#sec-blocks-norm", "the norm"],
   Q: [2, "qkv.html#sec-qkv-roles", "three roles for each word"],
@@ -41,7 +42,7 @@ const LINKS = {
 };
 const TAUGHT_WITH = { tokens: "letters", ids: "letters", "sum of both": "positions", K: "Q", V: "Q",
   "× W^O": "heads joined", "second norm": "norm", ReLU: "widened", narrowed: "widened",
-  vectors: "letters", "second sum": "first sum", "last norm": "norm", logits: "letters" };
+  "second sum": "first sum", "last norm": "norm", logits: "vectors" };
 const linkOf = (part) => LINKS[TAUGHT_WITH[part] ?? part];
 
 const stops = ({ num_layers: layers }) => [...BEFORE.map((part) => ({ part, layer: -1 })),

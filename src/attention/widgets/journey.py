@@ -197,6 +197,7 @@ class Journey(Explorer):
             draw_heatmap(ax, table.numpy(), shown if first else [], [],
                          part if layer < 0 else f"block {layer}: {part}", signed=most,
                          digits=None)  # fmt: skip
+            ax.images[0].set_interpolation("nearest")  # equal rows of points: a small file
         best = found["probabilities", -1].topk(5)
         last = axes[2][2]
         words = [visible(piece) for piece in _model()[1].pieces(best.indices)]
