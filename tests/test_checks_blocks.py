@@ -301,7 +301,7 @@ WRONG = [
     ("parameters", lambda v, d, n, f, m: _count(v, d, n, f, m) + v * d, "count it once"),
     ("parameters", lambda v, d, n, f, m: _count(v, d, n, f, m) - m * d, "positions is missing"),
     ("parameters", lambda v, d, n, f, m: _count(v, d, n, f, m) - 2 * d, "last norm is missing"),
-    ("parameters", lambda v, d, n, f, m: _count(v, d, n, f, m) - 4 * d * n, "norms in the blocks"),
+    ("parameters", lambda v, d, n, f, m: _count(v, d, n, f, m) - 4 * d * n, "or the two norms"),
     ("parameters", lambda v, d, n, f, m: _count(v, d, n, f, m) - n * (d * d + d), "W^O"),
     ("parameters", lambda v, d, n, f, m: _count(v, d, n, f, m) - n * (5 * d + f), "biases of the"),
     ("parameters", lambda v, d, n, f, m: _count(v, d, n, 4 * d, m), "d_ff is an argument"),
@@ -322,3 +322,41 @@ def test_a_wrong_answer_is_told_its_fault(name, answer, phrase):
 @pytest.mark.parametrize("name", check.__all__)
 def test_six_wrong_answers_or_more(name):
     assert sum(wrong[0] == name for wrong in WRONG) >= 6
+
+
+def cut(keep):
+    def my_top_p(probabilities, p):
+        ranked, order = probabilities.sort(descending=True)
+        kept = torch.zeros_like(ranked).scatter(0, order, ranked * keep(ranked, p))
+        return kept / kept.sum()
+
+    return my_top_p
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        cut(lambda r, p: r.cumsum(0) - r <= p),  # one too many where p is met exactly
+        cut(lambda r, p: r >= r[(r.cumsum(0) - r < p).sum() - 1]),  # all that tie with the last
+    ],
+)
+def test_top_p_sees_a_sum_that_is_p_exactly_and_ties(wrong):
+    with pytest.raises(NotYet):
+        check.top_p(wrong)
+
+
+def test_top_p_lets_any_of_equal_tokens_stay(capsys):
+    def from_behind(probabilities, p):
+        return cut(lambda r, p: r.cumsum(0) - r < p)(probabilities.flip(0), p).flip(0)
+
+    check.top_p(from_behind)
+    assert "Right" in capsys.readouterr().out
+
+
+def test_missing_biases_are_not_called_missing_norms():
+    def without_biases(vocab_size, d, layers, d_ff, max_len):
+        block = 4 * d * d + 2 * d * d_ff + d_ff + d + 4 * d
+        return (vocab_size + max_len) * d + layers * block + 2 * d
+
+    with pytest.raises(NotYet, match="the four biases of the attention, or the two norms"):
+        check.parameters(without_biases)

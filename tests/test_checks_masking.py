@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -360,7 +361,7 @@ def too_coarse(layer, n, d):
         (detector(slice(-1, None), slice(None)), "you report a leak in causal attention"),
         (detector(slice(0, 1), slice(1, None)), "you report a leak in causal attention"),
         (detector(slice(-1, None), slice(0, 1)), "a mask that lets each token see one too many"),
-        (detector(slice(-1, None), slice(None, -1)), "only output 2 sees token 3"),
+        (detector(slice(-1, None), slice(None, -1)), "only output 0 sees token 1"),
         (detector(slice(3, None), slice(None, 3)), "only the last but one output sees the last"),
         (one_output_later, "you report a leak in causal attention"),
         (too_coarse, "you miss the leak in attention without a mask"),
@@ -371,3 +372,88 @@ def too_coarse(layer, n, d):
 def test_leak_rejects(answer, phrase):
     torch.manual_seed(0)
     rejected("leak", answer, phrase)
+
+
+# ---- what slipped through before
+
+
+def by_rows_of(compare, start=1, size=None, cast=lambda x: x):
+    """A detector that compares outputs before t in its own way."""
+
+    def finds_leak(layer, n, d):
+        n_own, d_own = size or (n, d)
+        x = cast(torch.randn(n_own, d_own))
+        for t in range(start, n_own):
+            y = x.clone()
+            y[t] += torch.randn(d_own).to(x)
+            if compare(layer(y)[:t], layer(x)[:t]):
+                return True
+        return False
+
+    return finds_leak
+
+
+def far(tolerance):
+    return lambda a, b: bool((a - b).abs().max() > tolerance)
+
+
+@pytest.mark.parametrize(
+    ("answer", "phrase"),
+    [
+        (by_rows_of(far(1e-6), start=2), "only output 0 sees token 1"),
+        (by_rows_of(far(1e-6), start=3), "only output 0 sees token 1"),
+        (by_rows_of(lambda a, b: far(1e-6)(a[:, 0], b[:, 0])), "in its last feature alone"),
+        (by_rows_of(lambda a, b: far(1e-5)(a.sum(-1), b.sum(-1))), "taken from another"),
+        (by_rows_of(far(0.01)), "a few thousandths"),
+        (by_rows_of(far(0.1)), "you miss the leak"),
+        (by_rows_of(far(1e-6), size=(6, 4)), "accepts only shape (n, d) = (3, 2)"),
+    ],
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_leak_sees_what_slipped_through_before(monkeypatch, seed, answer, phrase):
+    class Other(torch.Generator):
+        def manual_seed(self, number):
+            return super().manual_seed(number + 20_000 * seed)
+
+    monkeypatch.setattr(torch, "Generator", Other)
+    rejected("leak", answer, phrase)
+
+
+def by_slopes(layer, n, d):
+    x = torch.randn(n, d, requires_grad=True)
+    for i in range(n - 1):
+        (slope,) = torch.autograd.grad(layer(x)[i].square().sum(), x)
+        if slope[i + 1 :].abs().max() > 1e-6:
+            return True
+    return False
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        by_rows_of(lambda a, b: not np.allclose(a, b, atol=1e-6)),
+        lambda layer, n, d: np.bool_(by_rows_of(far(1e-6))(layer, n, d)),
+        by_rows_of(far(1e-12), cast=torch.Tensor.double),
+        by_slopes,
+    ],
+    ids=["numpy", "np.bool_", "float64", "autograd"],
+)
+def test_leak_accepts_other_ways(answer, capsys):
+    check.leak(answer)
+    assert capsys.readouterr().out.startswith("Right:")
+
+
+def own_softmax(scores, mask, low=-math.inf):
+    empty = ~mask.any(-1, keepdim=True)
+    return scores.masked_fill(~(mask | empty), low).softmax(-1).masked_fill(empty | ~mask, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("answer", "phrase"),
+    [
+        (lambda s, m: own_softmax(s, m, -100.0), "-300"),
+        (lambda s, m: own_softmax(s, m[0] if m.ndim > 2 else m), "some weights are wrong"),
+    ],
+)
+def test_masked_softmax_sees_what_slipped_through_before(answer, phrase):
+    rejected("masked_softmax", answer, phrase)

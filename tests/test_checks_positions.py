@@ -47,7 +47,11 @@ def test_sinusoids_accepts_exp_of_a_logarithm():
 SINUSOIDS = {
     "changed places": lambda n, d, b: wave(n, d, lambda p, c: p / b ** (c // 2 * 2 / d), shift=1),
     "all sines come first": lambda n, d, b: torch.cat(
-        [sinusoidal_encoding(n, d, b)[:, 0::2], sinusoidal_encoding(n, d, b)[:, 1::2]], -1
+        [
+            wave(n, d, lambda p, c: p / b ** (c // 2 * 2 / d))[:, 0::2],
+            wave(n, d, lambda p, c: p / b ** (c // 2 * 2 / d))[:, 1::2],
+        ],
+        -1,
     ),
     "number of the column": lambda n, d, b: wave(n, d, lambda p, c: p / b ** (2 * c / d)),
     "do not share their angle": lambda n, d, b: wave(n, d, lambda p, c: p / b ** (c / d)),
@@ -72,13 +76,13 @@ def test_sinusoids_names_the_fault(phrase):
 
 
 def test_the_reference_itself_is_no_answer():
-    with pytest.raises(NotYet, match="which is the answer"):
+    with pytest.raises(NotYet, match="you call the finished"):
         check.sinusoids(sinusoidal_encoding)
-    with pytest.raises(NotYet, match="which is the answer"):
+    with pytest.raises(NotYet, match="you call the finished"):
         check.sinusoids(lambda n, d, b: sinusoidal_encoding(n, d, b))
-    with pytest.raises(NotYet, match="which is the answer"):
+    with pytest.raises(NotYet, match="you call the finished"):
         check.shift(lambda delta, d, b: shift_matrix(delta, d, b))
-    with pytest.raises(NotYet, match="which is the answer"):
+    with pytest.raises(NotYet, match="you call the finished"):
         check.rotary_turn(lambda x, b: rotary(x, base=b))
 
 
@@ -174,7 +178,7 @@ ROTARY = {
     "only the even columns": only_even,
     "nothing turns": lambda x, b: x,
     "change their length": lambda x, b: spin(x, b) * 2,
-    "must turn by p radians": lambda x, b: -spin(x, b),
+    "with d = 4 and base = 100": lambda x, b: -spin(x, b),
 }
 
 
@@ -266,3 +270,17 @@ def test_relative_bias_wants_the_outermost_entries_reused():
 def test_relative_bias_reports_an_index_out_of_range():
     with pytest.raises(NotYet, match="raised IndexError"):
         check.relative_bias(lambda b, n: relative(b, n, lambda i, j, w: w + i - j))
+
+
+def test_a_helper_of_ones_own_may_be_named_like_the_packages(capsys):
+    def rotary(x, base):
+        angle = torch.arange(len(x))[:, None] / base ** (
+            torch.arange(0, x.shape[1], 2) / x.shape[1]
+        )
+        turned = torch.view_as_complex(x.reshape(len(x), -1, 2)) * torch.polar(
+            torch.ones_like(angle), angle
+        )
+        return torch.view_as_real(turned).flatten(1)
+
+    check.rotary_turn(lambda x, base: rotary(x, base))
+    assert "Right" in capsys.readouterr().out

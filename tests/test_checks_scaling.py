@@ -243,6 +243,7 @@ def _by(transform):
     ],
 )
 def test_jacobian_wants_the_derivation(answer, name):
+    torch.func.jacrev(torch.sin)(torch.ones(1))  # its first import is slow
     rejected("jacobian", answer, f"you call the finished {name}; write it yourself")
 
 
@@ -378,7 +379,7 @@ ONLINE = {
     "mean of the values": (lambda q, k, v, block=2: v.mean(0), "wrong output"),
     "whole softmax": (
         lambda q, k, v, block=2: torch.softmax(k @ q / len(q) ** 0.5, 0) @ v,
-        "this calls softmax",
+        "scores are held at once",
     ),
     "the finished one": (
         lambda q, k, v, block=2: F.scaled_dot_product_attention(q[None], k, v)[0],
@@ -442,3 +443,85 @@ SPARSEMAX = {
 @pytest.mark.parametrize("answer, phrase", SPARSEMAX.values(), ids=SPARSEMAX)
 def test_sparsemax_rejects(answer, phrase):
     rejected("sparsemax", answer, phrase)
+
+
+def _start_at_zero(q, k, v, block=2):
+    top, total, out = torch.tensor(0.0), torch.tensor(0.0), torch.zeros(v.shape[-1])
+    for i in range(0, len(k), block):
+        s = k[i : i + block] @ q / len(q) ** 0.5
+        new = torch.maximum(top, s.max())
+        shrink, e = (top - new).exp(), (s - new).exp()
+        total, out, top = total * shrink + e.sum(), out * shrink + e @ v[i : i + block], new
+    return out / total
+
+
+def _list_of_blocks(q, k, v, block=2):
+    parts = [k[i : i + block] @ q / len(q) ** 0.5 for i in range(0, len(k), block)]
+    top, total, out = max(s.max() for s in parts), 0.0, 0.0
+    for i, s in enumerate(parts):
+        e = (s - top).exp()
+        total, out = total + e.sum(), out + e @ v[i * block : i * block + block]
+    return out / total
+
+
+def _in_another_shape(q, k, v, block=2):
+    s = (k @ q)[None, None] / len(q) ** 0.5
+    e = (s - s.max()).exp()
+    return (e @ v)[0, 0] / e.sum()
+
+
+@pytest.mark.parametrize(
+    ("answer", "phrase"),
+    [
+        (_start_at_zero, "start it at -inf"),
+        (_list_of_blocks, "scores are held at once"),
+        (_in_another_shape, "scores are held at once"),
+        (lambda q, k, v, block=2: _online(q, k, v, 2), "use `block`"),
+    ],
+)
+def test_online_sees_what_slipped_through_before(answer, phrase):
+    rejected("online_attention", answer, phrase)
+
+
+def test_online_accepts_softmax_within_one_block(capsys):
+    def by_softmax(q, k, v, block=2):
+        logs, out = None, None
+        for i in range(0, len(k), block):
+            s = k[i : i + block] @ q / len(q) ** 0.5
+            here, part = s.logsumexp(0), torch.softmax(s, 0) @ v[i : i + block]
+            both = here if logs is None else torch.logaddexp(logs, here)
+            out = part if out is None else (logs - both).exp() * out + (here - both).exp() * part
+            logs = both
+        return out
+
+    check.online_attention(by_softmax)
+    assert "Right" in capsys.readouterr().out
+
+
+def test_online_accepts_plain_python(capsys):
+    def by_lists(q, k, v, block=2):
+        top, total, out = -math.inf, 0.0, [0.0] * v.shape[-1]
+        for i in range(0, len(k), block):
+            s = [sum(map(float.__mul__, row, q.tolist())) / len(q) ** 0.5
+                 for row in k[i : i + block].tolist()]  # fmt: skip
+            new = max(top, *s)
+            shrink, e = math.exp(top - new), [math.exp(x - new) for x in s]
+            total = total * shrink + sum(e)
+            for j in range(len(out)):
+                rows = v[i : i + block, j].tolist()
+                out[j] = out[j] * shrink + sum(map(float.__mul__, e, rows))
+            top = new
+        return torch.tensor(out) / total
+
+    check.online_attention(by_lists)
+    assert "Right" in capsys.readouterr().out
+
+
+def test_attention_needs_every_number_of_leading_dimensions():
+    def with_bmm(q, k, v):
+        if q.ndim == 2:
+            return tuple(x[0] for x in with_bmm(q[None], k[None], v[None]))
+        a = torch.softmax(torch.bmm(q, k.mT) / q.shape[-1] ** 0.5, -1)
+        return torch.bmm(a, v), a
+
+    rejected("your_attention", with_bmm, "called with shapes (2, 3, 4, 6)")

@@ -42,7 +42,7 @@ def pack(course_file: Path, path: Path, seed: int, requirements: str = REQUIREME
     source = Path(attention.__file__).parents[1]
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
 
-        def add(name: str, text: str, mode: int) -> None:
+        def add(name: str, text: str | bytes, mode: int) -> None:
             about = zipfile.ZipInfo(name, (2027, 1, 1, 0, 0, 0))
             about.external_attr, about.compress_type = mode << 16, zipfile.ZIP_DEFLATED
             made.writestr(about, text)
@@ -54,7 +54,7 @@ def pack(course_file: Path, path: Path, seed: int, requirements: str = REQUIREME
             for file in sorted((source / package).rglob("*")):
                 if file.is_file() and "__pycache__" not in file.parts and file.suffix != ".js":
                     inside = file.relative_to(source)
-                    add(f"package/{inside}", file.read_text("utf-8"), 0o644)
+                    add(f"package/{inside}", file.read_bytes(), 0o644)
 
 
 def tests(course: Course, chapter: str, found: list[dict[str, Any]]) -> list[dict[str, Any]]:

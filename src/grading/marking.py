@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import importlib
 import io
 import re
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,6 +16,7 @@ from unittest import mock
 import torch
 from torch import Tensor
 
+from attention.checks import _base
 from attention.checks._base import NotYet, close
 
 from . import book
@@ -25,6 +26,7 @@ from .sandbox import Sandbox
 from .submissions import clean
 
 CREDIT = {"shape": 1, "sums": 1, "values": 3, "extremes": 1}  # an exercise may say otherwise
+ENDS = "this cell ends the program"
 REST = 1  # the weight of everything else that a check asks for
 TAKEN = re.compile(r"you were asked to write|which is the answer|you call the finished")
 
@@ -55,12 +57,14 @@ def check(chapter: Chapter, exercise: Exercise, function: Any, offset: int) -> N
             if {name, bare} & (function.called | function.names):
                 raise NotYet(f"you call the finished {one.__name__}; write it yourself")
 
-    watched = isinstance(function, Stand) and hasattr(module, "without")
-    with (
-        seeded(offset),
-        contextlib.redirect_stdout(io.StringIO()),
-        mock.patch.object(module, "without", without) if watched else contextlib.nullcontext(),
-    ):
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(seeded(offset))
+        stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
+        if isinstance(function, Stand):
+            # it keeps the time itself: an alarm would come in the middle of a message
+            stack.enter_context(mock.patch.object(_base, "time_limit", contextlib.nullcontext))
+            if hasattr(module, "without"):
+                stack.enter_context(mock.patch.object(module, "without", without))
         getattr(module, exercise.called[0])(function)
 
 
@@ -74,9 +78,9 @@ def cases(chapter: Chapter, exercise: Exercise, offset: int) -> list[tuple[Any, 
     right = book.answer(chapter, exercise)
 
     def recorder(*args: Any, **kwargs: Any) -> Any:
-        before = tuple(list(a) if isinstance(a, list) else _copy(a) for a in args)
+        before = _copy(args)
         value = right(*args, **kwargs)
-        seen.append((before, kwargs, value))
+        seen.append((before, kwargs, outcome(value, args)))
         return value
 
     recorder.__name__ = exercise.called[1]
@@ -84,8 +88,17 @@ def cases(chapter: Chapter, exercise: Exercise, offset: int) -> list[tuple[Any, 
     return seen
 
 
-def _copy(value: Any) -> Any:
-    return value.detach().clone() if isinstance(value, Tensor) else value
+def _copy(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Arguments that a call cannot change; a model and its optimizer stay together."""
+    return copy.deepcopy(tuple(a.detach() if isinstance(a, Tensor) else a for a in args))
+
+
+def outcome(value: Any, args: tuple[Any, ...]) -> Any:
+    """What a call gave, and what it made of a model that it was given."""
+    models = [a for a in args if isinstance(a, torch.nn.Module)]
+    return (
+        (value, [p.detach().clone() for m in models for p in m.parameters()]) if models else value
+    )
 
 
 def leaves(value: Any) -> list[Any]:
@@ -138,7 +151,8 @@ def credit(chapter: Chapter, exercise: Exercise, function: Any, offset: int) -> 
 
     for args, kwargs, value in known:
         try:
-            got = function(*map(_copy, args), **kwargs)
+            used = _copy(args)
+            got = outcome(function(*used, **kwargs), used)
         except Stopped:
             raise
         except Exception:  # noqa: BLE001  whatever the answer raises
@@ -177,19 +191,22 @@ def mark(
 ) -> list[dict[str, Any]]:  # fmt: skip
     """Grade the checked exercises of a chapter: id, points, out of, what was said, properties."""
     patience = patience or Patience()
-    end = time.monotonic() + patience.submission
+    left = patience.submission
     notes: dict[int, str] = {}  # a cell's error, by its number
     remote: Remote | None = None
     results = []
     try:
         for exercise in (e for e in chapter.exercises if e.check):
-            points, said, found = 0.0, "", {}
+            points, said, found, allowed = 0.0, "", {}, 0.0
             try:
-                if time.monotonic() > end:
+                if left <= 0:
                     raise Stopped("the time for the whole submission was used up before this")
                 if remote is None or not remote.alive:
-                    remote = prepared(sandbox, user, cells, notes, end, patience)
-                remote.until = min(end, time.monotonic() + patience.exercise)
+                    remote, again = None, left
+                    left = 0.0  # what cells that never end have used up
+                    remote = prepared(sandbox, user, cells, notes, again, patience)
+                    left = remote.left
+                remote.left = allowed = min(left, patience.exercise)
                 name = exercise.called[1]
                 function = remote.function(name)
                 if function is None:
@@ -201,6 +218,8 @@ def mark(
             except NotYet as stop:
                 said = str(stop)
             said = clean(said[:1500])
+            if remote is not None:
+                left -= allowed - remote.left
             results.append({
                 "id": exercise.id, "points": points, "of": exercise.points, "said": said,
                 "found": found,
@@ -234,26 +253,23 @@ def judge(
 
 
 def prepared(
-    sandbox: Sandbox,
-    user: int,
-    cells: list[str],
-    notes: dict[int, str],
-    end: float,
+    sandbox: Sandbox, user: int, cells: list[str], notes: dict[int, str], left: float,
     patience: Patience,
-) -> Remote:
-    """A sandbox in which the cells have run, without those that end it."""
+) -> Remote:  # fmt: skip
+    """A sandbox in which the cells have run, without those that end it, in the seconds left."""
     for _ in range(4):
         remote = Remote(sandbox, user, patience)
-        remote.until = end
+        remote.left = left
         for k, source in enumerate(cells):
-            if k in notes and notes[k].startswith("this cell ends"):
+            if notes.get(k, "").startswith(ENDS):
                 continue
             try:
                 notes[k] = remote.run(source)
             except Stopped as stop:
-                notes[k] = f"this cell ends the program: {stop}"
+                notes[k] = f"{ENDS}: {stop}"
                 break
         else:
             return remote
+        left = max(remote.left, 0.0)
         remote.stop()
-    raise Stopped("; ".join(n for n in notes.values() if n.startswith("this cell ends")))
+    raise Stopped("; ".join(n for n in notes.values() if n.startswith(ENDS)))

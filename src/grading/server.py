@@ -89,6 +89,8 @@ def main() -> None:
     space: dict[str, Any] = {"__name__": "__main__"}
     graphs: dict[int, Any] = {}
     leaves: list[Any] = []  # the arguments that want a gradient
+    models: list[Any] = []
+    here: list[bytes] = []  # the arrays of the call
 
     class Trace(TorchFunctionMode):
         """Note which finished functions a call uses, and the shapes that it makes."""
@@ -128,6 +130,15 @@ def main() -> None:
         if "grad" in made:
             leaves.append(made["of"].requires_grad_())
             return leaves[-1].clone()
+        if "module" in made:
+            parts = [getattr(torch.nn, kind)(*sizes) for kind, *sizes in made["module"]]
+            models.append(torch.nn.Sequential(*parts))
+            state = wire.unpack(made["state"], here, argument)
+            for p, (value, slope) in zip(models[-1].parameters(), state, strict=True):
+                p.data, p.grad = value, slope
+            return models[-1]
+        if "sgd" in made:
+            return torch.optim.SGD(models[-1].parameters(), lr=made["sgd"])
 
         def elsewhere(*args: Any) -> Any:
             blobs: list[bytes] = []
@@ -172,9 +183,17 @@ def main() -> None:
         exec(compile(source, name, "exec"), space)
         return {"done": True}
 
+    def after(value: Any) -> Any:
+        """An argument as the call has left it, None for what does not change."""
+        if isinstance(value, torch.nn.Module):
+            return [(p.detach(), p.grad) for p in value.parameters()]
+        return None if callable(value) else value
+
     def call(head: dict[str, Any], blobs: list[bytes]) -> dict[str, Any]:
         graphs.clear()
         leaves.clear()
+        models.clear()
+        here[:] = blobs
         function = space[head["name"]]
         args = [wire.unpack(x, blobs, argument) for x in head["args"]]
         kwargs = {k: wire.unpack(x, blobs, argument) for k, x in head["kwargs"].items()}
@@ -190,9 +209,7 @@ def main() -> None:
         code = getattr(function, "__code__", None)
         return {
             "value": wire.pack(value, blobs, plain),
-            "args": [
-                None if callable(x) else wire.pack(x, blobs, lambda _: None) for x in args
-            ],
+            "args": [wire.pack(after(x), blobs, lambda _: None) for x in args],
             "names": sorted(trace.names)[:500],
             "shapes": sorted(trace.shapes, key=str)[:500],
             "called": sorted(trace.called)[:2000],
@@ -211,7 +228,11 @@ def main() -> None:
         blobs.clear()
         return {"value": wire.pack(list(found), blobs, plain)}
 
-    tasks = {"run": run, "call": call, "look": look, "back": back}
+    def warm(head: dict[str, Any], blobs: list[bytes]) -> dict[str, Any]:
+        torch.optim.SGD([torch.zeros(1)], lr=1.0)
+        return {"done": True}
+
+    tasks = {"warm": warm, "run": run, "call": call, "look": look, "back": back}
     wire.send(write, {"ready": True}, [])
     while True:
         head, blobs = wire.receive(read)

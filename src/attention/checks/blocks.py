@@ -11,7 +11,18 @@ from torch import Tensor, nn
 
 from attention.models import LanguageModel, next_token_probabilities
 
-from ._base import NotYet, call, close, diagnose, passed, want_tensor, want_whole, without
+from ._base import (
+    NotYet,
+    call,
+    close,
+    diagnose,
+    draw,
+    no_nan,
+    passed,
+    want_tensor,
+    want_whole,
+    without,
+)
 
 __all__ = [
     "exactly_one", "layer_norm", "parameters", "pre_norm_block", "teacher_forcing", "top_p",
@@ -75,7 +86,8 @@ def layer_norm(function: Callable[..., Any]) -> None:
         )  # fmt: skip
     x = torch.full((1, 2, 4), 7.0)
     result = call(function, x, torch.ones(4), torch.zeros(4))
-    want_tensor(result, (1, 2, 4), "the result for a token of equal numbers")
+    what = "the result for a token of equal numbers"
+    no_nan(want_tensor(result, (1, 2, 4), what), what)
     x = 0.01 * _random(2, 3, 4, seed=6)
     right = F.layer_norm(x, (4,), eps=0.1)
     if not close(call(function, x, torch.ones(4), torch.zeros(4), 0.1), right):
@@ -247,12 +259,14 @@ def top_p(function: Callable[..., Any]) -> None:
         (torch.tensor([0.05, 0.15, 0.5, 0.3]), 0.75),
         (torch.tensor([0.1, 0.6, 0.3]), 0.4),
         (torch.softmax(2 * _random(12), 0), 0.8),
+        (torch.tensor([0.125, 0.5, 0.125, 0.25]), 0.75),  # two tokens reach p exactly
+        (torch.tensor([0.25, 0.25, 0.25, 0.25]), 0.5),  # any two of four equals
+        (torch.tensor([0.125, 0.5, 0.125, 0.25]), 0.8),  # one of two equals
     ]
     for probabilities, p in cases:
         with without(next_token_probabilities):
             result = call(function, probabilities, p)
         result = want_tensor(result, tuple(probabilities.shape))
-        right = next_token_probabilities(probabilities.log(), top_p=p)
         ranked, order = probabilities.sort(descending=True)
         sums = ranked.cumsum(0)
 
@@ -263,6 +277,11 @@ def top_p(function: Callable[..., Any]) -> None:
             return x / x.sum() if x.sum() > 0 else x
 
         keep = sums - ranked < p
+        right = rescale(back(keep))
+        if close(result.sort().values, right.sort().values) and close(
+            result[result > 0], rescale(probabilities * (result > 0))[result > 0]
+        ):
+            continue  # of tokens equally likely, any may stay
         unsorted = probabilities.cumsum(0) - probabilities < p
         lowest = probabilities.sort()
         from_below = torch.zeros_like(ranked).scatter(
@@ -309,6 +328,7 @@ def top_p(function: Callable[..., Any]) -> None:
 def parameters(function: Callable[..., Any]) -> None:
     """Check my_count(vocab_size, d_model, num_layers, d_ff, max_len) against the model itself."""
     cases = [(50257, 768, 12, 3072, 1024), (35, 32, 2, 128, 16), (100, 8, 3, 20, 7)]
+    cases += draw(1, 3, (20, 90), (3, 12), (2, 5), (5, 40), (3, 30))
     for vocab_size, d, layers, d_ff, max_len in cases:
         result = want_whole(
             call(function, vocab_size, d, layers, d_ff, max_len), "return a number, a whole one"
@@ -328,12 +348,12 @@ def parameters(function: Callable[..., Any]) -> None:
             "the table of positions is missing": -max_len * d,
             "the embedding table is missing": -vocab_size * d,
             "the last norm is missing: pre-norm needs one more at the top": -2 * d,
-            "the norms in the blocks are missing: two per block, 2 d_model each": -4 * d * layers,
+            "4 d_model numbers a block are missing: the four biases of the attention, or the two "
+            "norms with 2 d_model each; these are equally many": -4 * d * layers,
             "no norm is counted: two per block and one at the top": -4 * d * layers - 2 * d,
             "only one norm per block is counted; there are two": -2 * d * layers,
-            "the norms have an bias as well as a gain": -2 * d * layers - d,
+            "the norms have a bias as well as a gain": -2 * d * layers - d,
             "W^O is missing from the attention": -layers * (d * d + d),
-            "the attention's biases are missing": -layers * 4 * d,
             "the feed-forward network's biases are missing": -layers * (d_ff + d),
             "the biases of the linear layers are missing": -layers * (5 * d + d_ff),
             "the feed-forward network has two matrices": -layers * d * d_ff,

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ._base import NotYet, call, close, diagnose, passed, want_tensor, want_whole
+from ._base import NotYet, call, close, diagnose, draw, passed, want_tensor, want_whole
 
 __all__ = ["cache_bytes", "int8", "linear_step", "merge", "sink_mask"]
 
@@ -21,6 +21,7 @@ def cache_bytes(function: Callable[..., Any]) -> None:
         (5, 3, 11, 7, 4, None), (1, 80, 64, 128, 2, None), (9, 2, 3, 4, 1, None),
         (100, 2, 3, 4, 2, 10), (6, 2, 3, 4, 4, 10),
     ]  # fmt: skip
+    cases += draw(0, 3, (1, 50), (2, 9), (2, 9), (3, 9), (1, 4), (5, 20))
     for tokens, layers, heads, d_k, each, window in cases:
         own = {} if (each, window) == (2, None) else {"bytes_each": each, "window": window}
         got = want_whole(call(function, tokens, layers, heads, d_k, **own), "return whole bytes")
@@ -107,7 +108,8 @@ def merge(function: Callable[..., Any]) -> None:
 
 def sink_mask(function: Callable[..., Any]) -> None:
     """`my_sink_mask(n, window, sinks)`: causal, the window, and the first tokens: bool (n, n)."""
-    for n, window, sinks in ((8, 3, 2), (6, 1, 1), (5, 9, 2), (7, 2, 0), (4, 1, 6)):
+    for n, window, sinks in ((8, 3, 2), (6, 1, 1), (5, 9, 2), (7, 2, 0), (4, 1, 6),
+                             *draw(0, 3, (3, 12), (1, 5), (0, 4))):  # fmt: skip
         result = want_tensor(call(function, n, window, sinks), (n, n), "the mask")
         if result.dtype != torch.bool:
             raise NotYet(f"the mask must be boolean, True = may attend; got {result.dtype}")

@@ -10,14 +10,16 @@ import torch
 from torch import Tensor
 
 from .. import masks
-from ._base import NotYet, call, close, diagnose, passed, want_tensor, without
+from ._base import NotYet, call, close, diagnose, no_nan, passed, want_tensor, without
 
 __all__ = ["batch", "causal", "cheat", "leak", "masked_softmax", "packed"]
 
 
 def causal(function: Callable[..., Any]) -> None:
     """`my_causal_mask(n_q, n_k)`: bool (n_q, n_k), the queries being the last n_q tokens."""
-    for n_q, n_k in ((3, 3), (1, 1), (5, 5), (2, 4), (1, 6), (3, 7)):
+    more = torch.randint(1, 9, (3, 2), generator=torch.Generator().manual_seed(0)).tolist()
+    sizes = [(n, n + past) for n, past in more]
+    for n_q, n_k in ((3, 3), (1, 1), (5, 5), (2, 4), (1, 6), (3, 7), *sizes):
         with without(masks.causal_mask):
             result = call(function, n_q, n_k)
         result = _want_mask(result, (n_q, n_k))
@@ -46,9 +48,12 @@ def causal(function: Callable[..., Any]) -> None:
 
 def masked_softmax(function: Callable[..., Any]) -> None:
     """`my_masked_softmax(scores, mask)`: weights like scores, zeros where nothing is allowed."""
-    for shape in ((4, 4), (2, 3, 3, 3), (2, 3, 5)):
+    masked = [(shape, masks.causal_mask(*shape[-2:])) for shape in ((4, 4), (2, 3, 3, 3))]
+    padding = torch.tensor([[True, True, True, False, False], [False, True, True, True, True]])
+    masked += [((2, 3, 5), padding[:, None]), ((2, 4, 3, 5), padding[:, None, None]),
+               ((2, 2, 3, 5), _random((2, 2, 3, 5), seed=3) > -0.5)]  # fmt: skip
+    for shape, mask in masked:
         scores = _random(shape)
-        mask = masks.causal_mask(shape[-2], shape[-1])
         result = want_tensor(call(function, scores, mask), shape, "the weights")
         right = _masked_softmax(scores, mask)
         plain = torch.softmax(scores, -1)
@@ -86,6 +91,12 @@ def masked_softmax(function: Callable[..., Any]) -> None:
                 f"a forbidden score of {huge} spoils the row: it must be replaced before the "
                 "softmax, not added to, and not removed afterwards"
             )
+    low = call(function, torch.tensor([[-300.0, -300.0, 0.0]]), torch.tensor([[True, True, False]]))
+    if not close(low, torch.tensor([[0.5, 0.5, 0.0]])):
+        raise NotYet(
+            "for the scores -300, -300 and a forbidden 0 the weights are 0.5, 0.5, 0: forbidden "
+            "means minus infinity; any other number can be the largest of its row"
+        )
     scores = _random((3, 4)).requires_grad_()
     mask = torch.tensor([[True, True, False, False], [False] * 4, [True] * 4])
     result = call(function, scores, mask)
@@ -177,7 +188,7 @@ def cheat(function: Callable[..., Any]) -> None:
         width = result[0].shape[-1] if isinstance(result[0], Tensor) and result[0].ndim else 1
         q = want_tensor(result[0], (n, width), "Q")
         k = want_tensor(result[1], (n, width), "K")
-        if not (q.isfinite().all() and k.isfinite().all()):
+        if not (no_nan(q, "Q").isfinite().all() and no_nan(k, "K").isfinite().all()):
             raise NotYet("Q and K must be finite numbers")
         q, k = q.double(), k.double()
         weights = torch.softmax(q @ k.T / math.sqrt(width), -1)
@@ -202,7 +213,9 @@ def cheat(function: Callable[..., Any]) -> None:
 
 def packed(function: Callable[..., Any]) -> None:
     """`my_packed_mask(document)`: bool (n, n), causal and within each text."""
-    for numbers in ([0, 0, 0, 1, 1], [0], [3, 3, 1, 1, 1, 2], [0, 1, 2], [4, 4, 4, 4]):
+    lengths = torch.randint(1, 4, (4,), generator=torch.Generator().manual_seed(0))
+    drawn = torch.tensor([5, 2, 9, 4]).repeat_interleave(lengths).tolist()
+    for numbers in ([0, 0, 0, 1, 1], [0], [3, 3, 1, 1, 1, 2], [0, 1, 2], [4, 4, 4, 4], drawn):
         document = torch.tensor(numbers)
         n = len(document)
         result = _want_mask(call(function, document), (n, n))
@@ -233,12 +246,28 @@ def packed(function: Callable[..., Any]) -> None:
 
 def leak(function: Callable[..., Any]) -> None:
     """`finds_leak(layer, n, d)`: True if an output of `layer` depends on a later input."""
-    n, d = 6, 4
+    sizes = ((6, 4), (3, 2), (9, 5))
+    for n, d in sizes:
+        honest, leaking = _layers(n, d)
+        for expected, layers in ((False, honest), (True, leaking)):
+            for name, layer in layers.items():
+                _judge_leak(function, name, layer, expected, n, d)
+    passed(
+        f"{len(honest)} honest layers pass and {len(leaking)} leaking ones are caught, at "
+        f"{len(sizes)} sizes"
+    )
+
+
+Layer = Callable[[Tensor], Tensor]
+
+
+def _layers(n: int, d: int) -> tuple[dict[str, Layer], dict[str, Layer]]:
+    """Layers for x (n, d) by name: those that never look ahead, and those that do."""
     mixing = _random((d, d), seed=3)
 
     def scores(x: Tensor) -> Tensor:  # bounded, so that no weight is too small to be noticed
         bounded = torch.tanh(x)
-        return bounded @ mixing @ bounded.T / 2
+        return bounded @ mixing.to(x) @ bounded.T / 2
 
     def by(mask: Tensor) -> Callable[[Tensor], Tensor]:
         def layer(x: Tensor) -> Tensor:
@@ -247,6 +276,8 @@ def leak(function: Callable[..., Any]) -> None:
         return layer
 
     past = masks.causal_mask(n)
+    waves = 700 + 300 * torch.rand(n - 1, d, generator=torch.Generator().manual_seed(4))
+    mean = masks.causal_mask(n).double() / torch.arange(1, n + 1)[:, None]
 
     def one_pair(i: int, j: int) -> Tensor:
         pair = torch.zeros(n, n, dtype=torch.bool)
@@ -256,56 +287,71 @@ def leak(function: Callable[..., Any]) -> None:
     def too_late(x: Tensor) -> Tensor:
         return (torch.softmax(scores(x), -1) * past) @ x
 
-    def running_mean(x: Tensor) -> Tensor:
-        return x.cumsum(0) / torch.arange(1, len(x) + 1)[:, None]
+    def whisper(x: Tensor) -> Tensor:
+        heard = 0.004 * torch.sin(x[-1] * waves.to(x))  # (n - 1, d): any change of x[-1] shows
+        return mean.to(x) @ x + torch.cat([heard, 0 * x[:1]])
 
-    honest = {
+    def one_feature(x: Tensor) -> Tensor:
+        later = torch.cat([x[1:, -1], x[:1, -1] * 0])
+        return torch.cat([x[:, :-1], (x[:, -1] + later)[:, None]], 1)
+
+    def balanced(x: Tensor) -> Tensor:
+        moved = torch.cat([torch.tanh(x[1:, :1]), x[:1, :1] * 0])
+        return x + moved * (torch.arange(d) == 0) - moved * (torch.arange(d) == 1)
+
+    honest: dict[str, Layer] = {
         "causal attention": by(past),
-        "a layer that treats each token alone": lambda x: torch.tanh(x @ mixing),
-        "a running mean of the tokens so far": running_mean,
-        "a layer whose output is constant": lambda x: torch.ones_like(x),
+        "a layer that treats each token alone": lambda x: torch.tanh(x @ mixing.to(x)),
+        "a running mean of the tokens so far": lambda x: mean.to(x) @ x,
+        "a layer whose output is constant": lambda x: torch.ones_like(x) + 0 * x,
     }
-    leaking = {
+    leaking: dict[str, Layer] = {
         "attention without a mask": by(torch.ones_like(past)),
         "a mask that lets each token see one too many": by(past | past.roll(-1, 0)),
         "attention whose mask comes after the softmax": too_late,
         "attention where only the last but one output sees the last token": by(
             one_pair(n - 2, n - 1)
         ),
-        "attention where only output 2 sees token 3": by(one_pair(2, 3)),
-        "attention where only output 0 sees token 4": by(one_pair(0, 4)),
+        "attention where only output 0 sees token 1": by(one_pair(0, 1)),
+        "attention where only output 0 sees the last token": by(one_pair(0, n - 1)),
         "a layer that subtracts the mean over all tokens": lambda x: x - x.mean(0),
+        "a layer that leaks in its last feature alone": one_feature,
+        "a layer whose leak is added to one feature and taken from another": balanced,
+        "a layer that leaks a few thousandths of the last token": whisper,
     }
+    if n > 3:
+        leaking["attention where only output 2 sees token 3"] = by(one_pair(2, 3))
+    return honest, leaking
 
-    def of_one_shape(layer: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-        def checked(x: Tensor) -> Tensor:
-            if tuple(x.shape) != (n, d):
-                raise NotYet(
-                    f"the layer accepts only shape (n, d) = {(n, d)}; got {tuple(x.shape)}: "
-                    "change later tokens instead of leaving them out"
-                )
-            return layer(x)
 
-        return checked
+def _judge_leak(
+    function: Callable[..., Any], name: str, layer: Layer, expected: bool, n: int, d: int
+) -> None:
+    """Ask whether a layer leaks; NotYet if the answer is not the expected one."""
 
-    for expected, layers in ((False, honest), (True, leaking)):
-        for name, layer in layers.items():
-            found = call(function, of_one_shape(layer), n, d)
-            if isinstance(found, Tensor) and found.ndim == 0:
-                found = found.item()
-            if not isinstance(found, bool):
-                raise NotYet(f"return True or False; got {type(found).__name__}")
-            if found and not expected:
-                raise NotYet(
-                    f"you report a leak in {name}, which has none: an output may change when its "
-                    "own token or an earlier one changes"
-                )
-            if expected and not found:
-                raise NotYet(
-                    f"you miss the leak in {name}: test every later token against every earlier "
-                    "output"
-                )
-    passed(f"{len(honest)} honest layers pass and {len(leaking)} leaking ones are caught")
+    def of_one_shape(x: Tensor) -> Tensor:
+        if tuple(x.shape) != (n, d):
+            raise NotYet(
+                f"the layer accepts only shape (n, d) = {(n, d)}; got {tuple(x.shape)}: "
+                "change later tokens instead of leaving them out"
+            )
+        return layer(x)
+
+    found = call(function, of_one_shape, n, d)
+    if hasattr(found, "item") and getattr(found, "ndim", 1) == 0:  # of torch or NumPy
+        found = found.item()
+    if not isinstance(found, bool):
+        raise NotYet(f"return True or False; got {type(found).__name__}")
+    if found and not expected:
+        raise NotYet(
+            f"you report a leak in {name}, which has none: an output may change when its "
+            "own token or an earlier one changes"
+        )
+    if expected and not found:
+        raise NotYet(
+            f"you miss the leak in {name}: test every later token against every earlier "
+            "output, all features of it, with a tolerance below a thousandth"
+        )
 
 
 def _masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:

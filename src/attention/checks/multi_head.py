@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..example import FEATURES, cat_sentence
 from ..functional import attention
-from ._base import NotYet, call, close, diagnose, passed, want_tensor, want_whole
+from ._base import NotYet, call, close, diagnose, draw, passed, want_tensor, want_whole
 
 __all__ = [
     "count_parameters",
@@ -109,6 +109,9 @@ def count_parameters(function: Callable[..., Any]) -> None:
         (512, 8, 2, False), (512, 8, 8, False), (512, 1, 1, False), (512, 8, 8, True),
         (64, 8, 8, True), (512, 8, 1, True), (24, 6, 3, True),
     ]  # fmt: skip
+    cases += [
+        (h * g * d, h * g, g, bool(b)) for h, g, d, b in draw(0, 4, (2, 4), (1, 4), (1, 9), (0, 1))
+    ]
     for d, h, g, bias in cases:
         result = want_whole(call(function, d, h, g, bias), "return one whole number")
         right = ours(d, h, g, bias)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,7 +14,7 @@ from torch.overrides import TorchFunctionMode
 
 from attention.functional import attention, fused_attention, softmax, softmax_jacobian
 
-from ._base import NotYet, call, close, diagnose, passed, want_tensor, without
+from ._base import NotYet, call, close, diagnose, passed, want_number, want_tensor, without
 
 __all__ = [
     "jacobian",
@@ -31,25 +32,45 @@ _ATTENTION = {"scaled_dot_product_attention", "multi_head_attention_forward"}
 
 
 class _Watch(TorchFunctionMode):
-    """Note the name of every torch function that runs, and the shapes of floats it gives."""
+    """Note the name of every torch function that runs, and what floats it gives.
 
-    def __init__(self) -> None:
+    `shapes` lists the shapes of all float results in their order; `held` is the most numbers
+    that were alive at once in results without a dimension of size `wide`: scores, not vectors.
+    """
+
+    def __init__(self, wide: tuple[int, ...] = ()) -> None:
         super().__init__()
         self.names: set[str] = set()
-        self.shapes: set[tuple[int, ...]] = set()
+        self.shapes: list[tuple[int, ...]] = []
+        self.held, self.wide = 0, wide
+        self._alive: list[weakref.ref[Tensor]] = []
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
-        self.names.add(getattr(func, "__name__", ""))
+        name = getattr(func, "__name__", "")
+        self.names.add(name)
         result = func(*args, **(kwargs or {}))
-        if isinstance(result, Tensor) and result.is_floating_point():
-            self.shapes.add(tuple(result.shape))
+        several = result if isinstance(result, (tuple, list)) else [result]
+        for x in several if name != "__get__" else []:
+            if isinstance(x, Tensor) and x.is_floating_point():
+                self._note(x)
         return result
+
+    def _note(self, x: Tensor) -> None:
+        with torch._C.DisableTorchFunction():
+            self.shapes.append(tuple(x.shape))
+            if not set(self.wide) & set(x.shape):
+                self._alive = [r for r in self._alive if r() is not None] + [weakref.ref(x)]
+                live = [y for r in self._alive if (y := r()) is not None]
+                memory = {y.untyped_storage()._cdata: y.numel() for y in live}
+                self.held = max(self.held, x.numel(), sum(memory.values()))
 
 
 @contextmanager
-def _without(forbidden: set[str], instead: str) -> Iterator[_Watch]:
-    """Refuse an answer that calls the thing it was asked to write."""
-    with without(attention, fused_attention), _Watch() as watch:
+def _without(
+    forbidden: set[str], instead: str, wide: tuple[int, ...] = ()
+) -> Iterator[_Watch]:  # fmt: skip
+    """Say so when an answer calls the thing it was asked to write."""
+    with without(attention, fused_attention), _Watch(wide) as watch:
         yield watch
     used = sorted(watch.names & forbidden)
     if used:
@@ -137,11 +158,11 @@ def softmax_with_temperature(function: Callable[..., Any]) -> None:
 def your_attention(function: Callable[..., Any]) -> None:
     """Check `my_attention(q, k, v)`, which returns the output and the weights."""
     for shapes in (((3, 2), (3, 2), (3, 2)), ((3, 8), (5, 8), (5, 4)), ((2, 3, 8), (2, 5, 8),
-                   (2, 5, 4))):  # fmt: skip
+                   (2, 5, 4)), ((2, 3, 4, 6), (2, 3, 5, 6), (2, 3, 5, 7))):  # fmt: skip
         q, k, v = (_randn(i + len(shapes[0]), *shape) for i, shape in enumerate(shapes))
         with _without(_ATTENTION, "write the four steps"):
             result = call(function, q, k, v)
-        if not isinstance(result, tuple) or len(result) != 2:
+        if not isinstance(result, (tuple, list)) or len(result) != 2:
             raise NotYet("return two things, the output and the weights: `return out, weights`")
         right, weights = attention(q, k, v)
         if getattr(result[0], "shape", None) == weights.shape and close(result[0], weights):
@@ -185,20 +206,15 @@ def your_attention(function: Callable[..., Any]) -> None:
             -2, keepdim=True
         ).expand_as(right)
         diagnose(out, right, swapped, "the weights are right, but out is not weights @ v")
-    passed("attention in four steps, batched, with d_v different from d_k")
+    passed("attention in four steps, with batches and heads in front, with d_v different from d_k")
 
 
 def score_variance(function: Callable[..., Any]) -> None:
     """Check `my_score_variance(d_k, mean, variance)`, the variance of q . k."""
+    drawn = [(8 + i, m, 0.5 + abs(v)) for i, (m, v) in enumerate(_randn(7, 3, 2).tolist())]
     for d_k, mean, variance in ((64, 0.0, 1.0), (64, 1.0, 1.0), (16, 0.0, 4.0), (8, 0.5, 2.0),
-                                (512, -0.3, 0.25), (1, 2.0, 3.0)):  # fmt: skip
-        got = call(function, d_k, mean, variance)
-        if isinstance(got, Tensor) and got.numel() == 1:
-            got = got.item()
-        if isinstance(got, bool) or not isinstance(got, (int, float)):
-            raise NotYet(f"return one number; got {type(got).__name__}")
-        if not -1e300 < got < 1e300:
-            raise NotYet("the variance must be a finite number; print what you return")
+                                (512, -0.3, 0.25), (1, 2.0, 3.0), *drawn):  # fmt: skip
+        got = want_number(call(function, d_k, mean, variance), "return one number")
         v, m = variance, mean
         right = d_k * (v * v + 2 * m * m * v)
         case = f"d_k = {d_k}, mean {m:g}, variance {v:g}"
@@ -275,16 +291,22 @@ def jacobian(function: Callable[..., Any]) -> None:
 
 def online_attention(function: Callable[..., Any]) -> None:
     """Check `my_online_attention(q, k, v, block=2)`, one query, the keys seen block by block."""
-    for seed, (n, d_k, d_v, block, size) in enumerate(
-        ((4, 2, 3, 2, 1.0), (7, 8, 4, 3, 1.0), (5, 4, 4, 1, 1.0), (3, 4, 2, 10, 1.0),
-         (9, 4, 2, 4, 100.0), (6, 2, 5, 2, 30.0))
-    ):  # fmt: skip
-        q, k, v = _randn(seed, d_k) * size, _randn(seed + 50, n, d_k), _randn(seed + 90, n, d_v)
-        instead = "keep a running maximum, a running sum and a running output"
-        with _without(_SOFTMAX | _ATTENTION | {"logsumexp"}, instead) as watch:
+    cases = [
+        (_randn(seed, d_k) * size, _randn(seed + 50, n, d_k), _randn(seed + 90, n, d_v), block)
+        for seed, (n, d_k, d_v, block, size) in enumerate(
+            ((4, 2, 3, 2, 1.0), (7, 8, 4, 3, 1.0), (5, 4, 4, 1, 1.0), (3, 4, 2, 10, 1.0),
+             (9, 4, 2, 4, 100.0), (6, 2, 5, 2, 30.0))
+        )
+    ]  # fmt: skip
+    low = torch.tensor([-300.0, 0.0]), torch.tensor([[1.0, 0.0], [1.0, 0.0]]), _randn(8, 2, 3)
+    cases += [(*low, 1), (*low, 2)]
+    instead = "keep a running maximum, a running sum and a running output"
+    for q, k, v, block in cases:
+        (n, d_k), d_v = k.shape, v.shape[-1]
+        with _without(_ATTENTION, instead):
             got = call(function, q, k, v, block)
         right = attention(q[None], k, v)[0][0]
-        if isinstance(got, Tensor) and torch.isnan(got).any() and size > 1:
+        if isinstance(got, Tensor) and torch.isnan(got).any() and q.norm() > 20:
             raise NotYet(
                 "large scores give NaN: subtract the running maximum before exp, and start it "
                 "at -inf"
@@ -325,12 +347,26 @@ def online_attention(function: Callable[..., Any]) -> None:
                 q[None], k[:whole], v[:whole]
             )[0][0]
         diagnose(got, right, suspects, f"wrong output for {n} keys in blocks of {block}")
-        if block < n and watch.shapes & {(n,), (n, 1), (1, n)}:
+    _blockwise(function, instead)
+    passed("attention that never holds more than one block of scores")
+
+
+def _blockwise(function: Callable[..., Any], instead: str) -> None:
+    """Whether it holds a block of scores at a time, and a block of the size it is given."""
+    n, d_k, d_v = 307, 5, 7
+    q, k, v = _randn(60, d_k), _randn(61, n, d_k), _randn(62, n, d_v)
+    seen = []
+    for block in (3, 4):
+        with _without(_ATTENTION, instead, (d_k, d_v)) as watch:
+            call(function, q, k, v, block)
+        if watch.held >= n:
             raise NotYet(
                 f"right, but all {n} scores are held at once; take {block} keys at a time and "
                 f"{instead}"
             )
-    passed("attention that never holds more than one block of scores")
+        seen.append(watch.shapes)
+    if len(seen[0]) > n // 4 and seen[0] == seen[1]:
+        raise NotYet("right, but blocks of 3 and of 4 keys take the same steps: use `block`")
 
 
 def _without_rescaling(scores: Tensor, v: Tensor, block: int) -> list[Tensor]:
