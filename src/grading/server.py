@@ -76,7 +76,7 @@ def limits(memory: int, files: int, processes: int, cpu: int, size: int) -> None
 def main() -> None:
     sys.meta_path.insert(0, Without())
     import torch
-    import wire
+    import wire  # pyright: ignore[reportMissingImports]  # lies beside this file in the sandbox
     from torch.overrides import TorchFunctionMode
 
     torch.set_num_threads(1)
