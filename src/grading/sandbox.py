@@ -89,7 +89,9 @@ class Bubblewrap:
                 line += ["--cap-add", f"CAP_{cap}"]
         else:
             line += ["--unshare-user", "--uid", str(user), "--gid", str(user)]
-        made: set[Path] = set()
+        # first, since the Python that is to be seen may itself lie below it
+        line += ["--perms", "1777", "--size", str(SCRATCH), "--tmpfs", "/tmp"]
+        made = {Path("/tmp")}
         for path in system():
             for parent in [*path.parents][-2::-1]:
                 if parent not in made:
@@ -103,8 +105,7 @@ class Bubblewrap:
         if installed.exists():  # the package with its checks; the kit has it without
             line += ["--tmpfs", str(installed)]
         line += ["--ro-bind", str(self.folder), "/grader", "--proc", "/proc", "--dev", "/dev"]
-        for place, size in (("/dev/shm", 1 << 20), ("/tmp", SCRATCH)):
-            line += ["--perms", "1777", "--size", str(size), "--tmpfs", place]
+        line += ["--perms", "1777", "--size", str(1 << 20), "--tmpfs", "/dev/shm"]
         line += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp", "--clearenv"]
         for key, value in ENVIRONMENT.items():
             line += ["--setenv", key, value]
