@@ -246,6 +246,12 @@ refuses(A.from_text, {}, source=([5], [Say("short", "5"), Say("a\0" * 999, "NUL"
 refuses(A.from_text, dict(source="ab " * 500), merges=(["a"], [-1]))
 refuses(TEXT.batches, dict(length=2), length=[0, 10**6], batch_size=[0], seed=SEED)
 refuses(TEXT.windows, {}, length=[0, 10**6])
+
+# counting, the model that ships
+refuses(A.NGrams, dict(ids=torch.tensor([0, 1]), n=2, vocab_size=2), ids=([5, [0, 1]], []),
+        n=(["a"], [0]), vocab_size=(["a"], [0]), discount=(["a"], [2.0]))
+refuses(A.longest_copy, dict(text="a b", source="a b"), text=([5, None], []), source=([5], []))
+refuses(A.pretrained_tales, {}, checkpoint=([], [7, Say("last", "last")]))
 # fmt: on
 
 SAID_AS = {  # the layer inside refuses it by the name it has there
@@ -270,7 +276,7 @@ def test_a_wrong_argument_is_refused_by_name_in_a_sentence(function, argument, e
 def test_no_public_function_is_forgotten():
     tried = {case[0] for case in CASES}
     without_arguments = {"device", "describe_device", "weather_sentences", "KVCache", "History"}
-    without_arguments |= {"tales", "digits"}
+    without_arguments |= {"tales", "digits", "tale_losses", "pretrained_facts"}
     passed_on = {"BlockConfig", "ModelConfig"}  # to what is made from them
     made_elsewhere = {
         "PronounTask",
@@ -307,6 +313,7 @@ def test_no_argument_is_forgotten():
         ("next_token_loss", "model"), ("translation_loss", "model"), ("PronounTask.loss", "model"),
         ("PronounTask.loss", "batch"), ("PronounTask.accuracy", "model"), ("SubLayer", "layer"),
         ("PronounTask.twins", "ids"), ("table", "corner"),
+        ("NGrams.loss", "ids"), ("NGrams.probability", "context"), ("NGrams.probability", "token"),
     }  # fmt: skip
     called |= {("Table", name) for name in ("cells", "rows", "columns", "corner")}  # by `table`
     tried = {case[:2] for case in CASES} | called

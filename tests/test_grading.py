@@ -154,7 +154,8 @@ def test_killed_half_way_and_started_again_it_loses_none(course, tmp_path):
     kept = len(list(into.glob("results/*.json")))
     assert 1 <= kept < 3
     done = subprocess.run(words, env=env, capture_output=True, text=True)
-    assert f"{3 - kept} of 3 graded" in done.stdout, done.stderr
+    again = re.search(r"(\d) of 3 graded", done.stdout)  # a worker may still end what it had begun
+    assert again and 1 <= int(again[1]) <= 3 - kept, done.stdout + done.stderr
     assert [r["Week 3"] for r in rows(into / "grades.csv")] == ["3"] * 3
 
 
@@ -385,9 +386,16 @@ def test_in_a_container_of_its_own_another_user_suffices(course, tmp_path):
     )
     assert done.returncode == 0 and "3 of 3 points" in done.stdout, done.stdout + done.stderr
     user = sandbox.FIRST_USER + 1
-    left = []
-    for entry in Path("/proc").iterdir():
-        with contextlib.suppress(OSError):
-            left += [entry] if entry.name.isdigit() and entry.stat().st_uid == user else []
-    assert left == []
+
+    def left() -> list[Path]:
+        found = []
+        for entry in Path("/proc").iterdir():
+            with contextlib.suppress(OSError):
+                found += [entry] if entry.name.isdigit() and entry.stat().st_uid == user else []
+        return found
+
+    until = time.monotonic() + 10  # what was killed is there until the system has buried it
+    while left() and time.monotonic() < until:
+        time.sleep(0.1)
+    assert left() == []
     assert not (Path(tempfile.gettempdir()) / f"home-{user}").exists()

@@ -11,6 +11,8 @@ import subprocess
 from html import escape, unescape
 from pathlib import Path
 
+from matplotlib import rc_context
+
 from attention.figures.model_map import LIT, model_map
 
 LICENCE = "https://creativecommons.org/licenses/by/4.0/"
@@ -63,7 +65,8 @@ def card(name: str, path: Path) -> None:
     for text in figure.findobj(lambda artist: hasattr(artist, "set_fontsize")):
         text.set_fontsize(17)  # type: ignore[attr-defined]
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=100, facecolor="white", bbox_inches=None, metadata={})
+    with rc_context({"savefig.bbox": "standard"}):  # the book's style cuts margins off
+        figure.savefig(path, dpi=100, facecolor="white", metadata={})
 
 
 def _head(app, pagename, templatename, context, doctree):

@@ -122,7 +122,7 @@ class PatchAttention(Explorer):
 
     def still(self) -> Any:
         fig, axes = figure(6.4, 2.9, ncols=2)
-        axes[0].imshow(self.pixels, cmap="gray_r", vmin=0, vmax=1, extent=(0, 4, 4, 0))
+        axes[0].imshow(self.pixels.numpy(), cmap="gray_r", vmin=0, vmax=1, extent=(0, 4, 4, 0))
         axes[0].set_xticks(range(5), [])
         axes[0].set_yticks(range(5), [])
         axes[0].grid(color="#808080", linewidth=0.6)
