@@ -21,7 +21,7 @@ class Table:
             return f'<th scope="{scope}">{html.escape(text)}</th>' if text else "<td></td>"
 
         # what is read as a sentence is set as text
-        said = [' class="said"' if max(map(len, column)) > 40 else "" for column in zip(
+        said = [' class="said"' if max(map(len, column)) > 24 else "" for column in zip(
             *self.cells, strict=True)]  # fmt: skip
         top = (head(self.corner, "col") if self.rows else "") + "".join(
             head(name, "col").replace("<th", f"<th{as_text}", 1)

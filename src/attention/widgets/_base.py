@@ -159,6 +159,21 @@ def uniforms(seed: int, start: int, count: int) -> Any:
     return ((t ^ (t >> np.uint64(14))).astype(np.float64) + 0.5) / 4294967296
 
 
+def text_within(value: str, most: int) -> str:
+    """Return the value of a trait `text`, or raise a TraitError that says what came."""
+    if len(value) > most:
+        raise traitlets.TraitError(
+            f"text must be at most {most} characters; got {len(value)} of them"
+        )
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise traitlets.TraitError(
+            f"text must be text that can be written as UTF-8; character {error.start} cannot"
+        ) from None
+    return value
+
+
 def normals(seed: int, count: int) -> Any:
     """Return `count` bell-curve numbers, the very ones of shared.js: mulberry32, Box-Muller."""
     import numpy as np

@@ -15,7 +15,7 @@ from attention.masks import causal_mask
 from attention.models import LanguageModel
 from attention.positions import sinusoidal_encoding
 
-from ._base import Explorer, Whole, draw_heatmap, figure
+from ._base import Explorer, Whole, draw_heatmap, figure, text_within
 from .write import START, visible
 
 MOST = 32  # tokens of a journey: the text's last ones
@@ -114,18 +114,7 @@ class Journey(Explorer):
 
     @traitlets.validate("text")
     def _check_text(self, proposal: Any) -> str:
-        text = proposal["value"]
-        if len(text) > LONGEST:
-            raise traitlets.TraitError(
-                f"text must be at most {LONGEST} characters; got {len(text)} of them"
-            )
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            raise traitlets.TraitError(
-                f"text must be text that can be written as UTF-8; character {error.start} cannot"
-            ) from None
-        return text
+        return text_within(proposal["value"], LONGEST)
 
     @property
     def model(self) -> LanguageModel:

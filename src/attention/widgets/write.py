@@ -16,7 +16,7 @@ from attention.byte_pairs import BytePairs
 from attention.models import LanguageModel
 from attention.sampling import next_token_probabilities
 
-from ._base import Explorer, Number, Whole, figure, short
+from ._base import Explorer, Number, Whole, figure, short, text_within
 from .generation import draw, uniform
 
 CONTEXT = 128  # tokens that the model reads at most
@@ -101,18 +101,7 @@ class Write(Explorer):
 
     @traitlets.validate("text")
     def _check_text(self, proposal: Any) -> str:
-        text = proposal["value"]
-        if len(text) > MOST:
-            raise traitlets.TraitError(
-                f"text must be at most {MOST} characters; got {len(text)} of them"
-            )
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            raise traitlets.TraitError(
-                f"text must be text that can be written as UTF-8; character {error.start} cannot"
-            ) from None
-        return text
+        return text_within(proposal["value"], MOST)
 
     @traitlets.validate("written")
     def _check_written(self, proposal: Any) -> list[int]:
