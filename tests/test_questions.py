@@ -48,7 +48,7 @@ def test_a_page_has_question_options_and_a_folded_answer_without_a_script(page):
 
 def test_checks_are_numbered_and_referred_to(page):
     titles = [words(q.select_one(".admonition-title")) for q in page.select(".check")]
-    assert titles == ["Check 1", "Check 2", "Check 3: In words", "Check 4"]
+    assert titles == ["Check 1", "Check 2", "Question 3: In words", "Check 4"]
     link = page.find("a", href="#check-output")
     assert words(link) == "Check 1"
     assert words(page.find("a", href="#guess-self")) == "the guess"
