@@ -227,7 +227,7 @@ def test_the_numbers_that_answers_type(page):
     assert glued["questions-sparsemax"][0][2] == 0
     pages.printed("questions", "$\\ell = 2/3 + 1$ and $o = 6/3 + 1 = 3$")
     assert glued["questions-merge"] == pytest.approx((6 / 3 + 1) / (2 / 3 + 1))
-    assert 0.0001 - 1e-6 > glued["questions-saturated"] > 0.00009
+    assert 0.00009 < glued["questions-saturated"] < 0.0001
     assert round(glued["questions-share"]) == 17  # chapter 3 prints it, too
 
 

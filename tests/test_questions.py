@@ -93,7 +93,7 @@ def test_a_notebook_has_question_options_and_a_folded_answer(small, page):
         "itself: a vector has the largest product with itself, $x \\cdot x$.\n\nIf you had *cat*:"
         "\n\nNo other vector is nearer.\n\n</details>",
         "Answer: $0.9$ points\n\nWeigh and add.",
-        "> **Check 3: In words**\n>\n> Why?\n\n<details>\n<summary>Answer</summary>\n\n"
+        "> **Question 3: In words**\n>\n> Why?\n\n<details>\n<summary>Answer</summary>\n\n"
         "Because **of** this:\n\n- one\n- two\n\n</details>",
         '<a id="check-output"></a>',
         "See [Check 1](#check-output)",
