@@ -109,7 +109,7 @@ def test_queries_and_keys_by_hand(ending):
     out, weights = attention(x @ w_q, x @ w_k, x @ w_v)
     says("This output has *alive* {:.3f} and *place* {:.3f}.", *out[IT])
     says("*It* gives itself only {:.4f}, because", weights[IT, IT])
-    says("so it gives every word the weight {}.", round(weights[CAT, 0].item(), 6))
+    says("and it gives every word the weight {}.", round(weights[CAT, 0].item(), 6))
     says("*It* scores *cat* with {:.0f}, but *cat* scores *it* with {:.0f}.",
          scores[CAT], q[CAT] * k[IT])  # fmt: skip
     dog = torch.zeros(6, dtype=torch.float64)
