@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import figure_files
 import slides
 from pack import pack
 
@@ -111,6 +112,7 @@ def publish() -> None:
     shutil.copytree(BUILD / "html", fresh, ignore=skip)
     pack(fresh)
     slides.make(fresh)
+    figure_files.make(fresh)
     dress_door(fresh)
     shutil.copytree(
         BUILD / "ipynb" / "book", fresh / "notebooks", ignore=shutil.ignore_patterns(".*")

@@ -1,6 +1,7 @@
 """Take the built book's pages apart: whole sentences up to a number of words, as HTML."""
 
 import copy
+import functools
 import posixpath
 import re
 from collections.abc import Iterable
@@ -18,8 +19,12 @@ BACK = re.compile(
 DRAWN = re.compile(r'(<svg class="figure-svg"[^>]*)>(.*?)</svg>', re.S)
 
 
+@functools.lru_cache(32)
 def read(text: str) -> tuple[BeautifulSoup, list[str]]:
-    """A page without what its drawings hold, which is most of it, and that."""
+    """A page without what its drawings hold, which is most of it, and that.
+
+    It is kept: to be looked at, not changed.
+    """
     drawn: list[str] = []
 
     def put_aside(match: re.Match) -> str:
