@@ -3,7 +3,7 @@ PYTHON ?= python3
 PORT ?= 8000
 RUN := .venv/bin/python
 export EXERCISES TITLE DUE INTO NBGRADER COURSE LATE TIMES ROSTER SANDBOX WORKERS
-.PHONY: serve book test check bench bench-pages notebooks course grade gradescope anki quiz pdf install pins mutants future
+.PHONY: serve book test check bench bench-pages notebooks course grade gradescope anki quiz pdf epub epubcheck install pins mutants future
 
 serve: book
 	$(RUN) scripts/serve.py --port $(PORT)
@@ -43,6 +43,12 @@ quiz: book
 
 pdf: book
 	$(RUN) scripts/pdf.py $(CHAPTER)
+
+epub: book
+	$(RUN) scripts/epub.py
+
+epubcheck: epub
+	$(RUN) scripts/epubcheck.py
 
 notebooks: install
 	$(RUN) scripts/build.py --notebooks
