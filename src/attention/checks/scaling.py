@@ -347,12 +347,13 @@ def online_attention(function: Callable[..., Any]) -> None:
                 q[None], k[:whole], v[:whole]
             )[0][0]
         diagnose(got, right, suspects, f"wrong output for {n} keys in blocks of {block}")
-    _blockwise(function, instead)
+    _blockwise(function)
     passed("attention that never holds more than one block of scores")
 
 
-def _blockwise(function: Callable[..., Any], instead: str) -> None:
+def _blockwise(function: Callable[..., Any]) -> None:
     """Whether it holds a block of scores at a time, and a block of the size it is given."""
+    instead = "keep a running maximum, a running sum and a running output"
     n, d_k, d_v = 307, 5, 7
     q, k, v = _randn(60, d_k), _randn(61, n, d_k), _randn(62, n, d_v)
     seen = []
