@@ -32,6 +32,7 @@ KEPT = {
     "blocks": ["exactly_one", "pre_norm_block"],
     "writing": ["step", "induction"],
 }
+FIGURE = re.compile(r"figures\.(\w+)\(")
 # Parts of recorded checks that look at what an answer does, and stay as well.
 PARTS = {"scaling.online_attention": "_blockwise", "masking.masked_softmax": "_empty_row"}
 
@@ -247,14 +248,10 @@ def package(source: Path, target: Path, notebooks: Path) -> None:
         path.write_text(made, "utf-8")
     (folder / "recorded.json").write_text(json.dumps(records), encoding="utf-8")
     drawn = "\n".join(path.read_text("utf-8") for path in notebooks.rglob("*.ipynb"))
-    for chapter in known.chapters.values():
-        figures = target / "figures" / f"{chapter.module}.py"
-        solved = "\n".join(e.solution for e in chapter.exercises)
-        alone = set(re.findall(r"figures\.(\w+)\(", solved)) - set(
-            re.findall(r"figures\.(\w+)\(", drawn)
-        )
-        if alone and figures.exists():
-            figures.write_text(cut(figures.read_text("utf-8"), alone), encoding="utf-8")
+    solved = "\n".join(e.solution for c in known.chapters.values() for e in c.exercises)
+    alone = set(FIGURE.findall(solved)) - set(FIGURE.findall(drawn))
+    for path in (target / "figures").glob("*.py"):
+        path.write_text(cut(path.read_text("utf-8"), alone), encoding="utf-8")
 
 
 if __name__ == "__main__":
