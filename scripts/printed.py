@@ -39,6 +39,8 @@ def names(toc: Path) -> list[str]:
 
 def read(path: Path) -> Page:
     """A built page as it will be printed; its links and ids are still its own."""
+    if not path.exists():
+        raise SystemExit(f"{path} is not there: run `make book` to build what _toc.yml names")
     soup = BeautifulSoup(path.read_text("utf-8"), "html.parser")
     body = soup.select_one("article.bd-article")
     if body is None:
@@ -89,35 +91,47 @@ def settle(pages: list[Page], folder: Path, site: str) -> None:
     """
     here = {page.name for page in pages}
     for page in pages:
-        for tag in page.body.find_all(True):
-            for key in ("id", *REFERS):
-                if key in tag.attrs:
-                    words = tag[key] if isinstance(tag[key], list) else tag[key].split()
-                    tag[key] = " ".join(f"{page.name}--{word}" for word in words)
-            for key, value in list(tag.attrs.items()):
-                if isinstance(value, str) and "url(#" in value:
-                    tag[key] = value.replace("url(#", f"url(#{page.name}--")
+        for number, drawing in enumerate(page.body.select("svg")):  # each has what it draws with
+            rename(drawing.find_all(True), f"{page.name}--{number}-")
+        rest = [tag for tag in page.body.find_all(True) if not tag.find_parent("svg")]
+        rename(rest, f"{page.name}--")
+        seen = set()
+        for tag in rest:
+            if "id" in tag.attrs and (tag["id"] in seen or seen.add(tag["id"])):
+                del tag["id"]  # each exercise's text has the same, and no link leads there
             if "src" in tag.attrs and not tag["src"].startswith("data:"):
                 tag["src"] = (folder / tag["src"]).resolve().as_uri()
-            for key in ("href", "xlink:href"):
-                if key in tag.attrs:
-                    _lead(tag, key, page.name, here, site)
+            if "href" in tag.attrs:
+                _lead(tag, page.name, here, site)
         page.body["id"] = page.name
 
 
-def _lead(tag: Tag, key: str, name: str, here: set[str], site: str) -> None:
-    file, hash_, place = tag[key].partition("#")
+def rename(tags: list[Tag], prefix: str) -> None:
+    """Put the prefix before the tags' ids, and before what refers to them within a drawing."""
+    for tag in tags:
+        for key in ("id", *REFERS):
+            if key in tag.attrs:
+                words = tag[key] if isinstance(tag[key], list) else tag[key].split()
+                tag[key] = " ".join(prefix + word for word in words)
+        for key, value in list(tag.attrs.items()):
+            if isinstance(value, str) and "url(#" in value:
+                tag[key] = value.replace("url(#", f"url(#{prefix}")
+            elif key == "xlink:href" and value.startswith("#"):
+                tag[key] = f"#{prefix}{value[1:]}"
+
+
+def _lead(tag: Tag, name: str, here: set[str], site: str) -> None:
+    file, hash_, place = tag["href"].partition("#")
     if re.match(r"[a-z]+:", file):
         return
     target = Path(file).stem if file else name
     if target in here and Path(file).suffix in ("", ".html") and file.count("/") == 0:
-        tag[key] = f"#{target}--{place}" if place else f"#{target}"
+        tag["href"] = f"#{target}--{place}" if place else f"#{target}"
     elif site:
-        tag[key] = (
-            f"{site}/{'book/' + file if not file.startswith('../') else file[3:]}{hash_}{place}"
-        )
+        file = file[3:] if file.startswith("../") else f"book/{file}"
+        tag["href"] = f"{site}/{file}{hash_}{place}"
     else:
-        tag.unwrap() if tag.name == "a" else tag.attrs.pop(key)
+        tag.unwrap()
 
 
 def solutions(pages: list[Page]) -> str:
