@@ -1,9 +1,14 @@
 """Hidden cases have other sizes than those that students see."""
 
+import sys
 from pathlib import Path
 
 import pytest
 import torch
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "book" / "_ext"))
+
+import exercise_table  # noqa: E402
 
 from attention.checks import _base
 from attention.checks._base import NotYet, sized
@@ -14,13 +19,13 @@ CHECKED = {e.id: (c, e) for c in KNOWN.chapters.values() for e in c.exercises if
 # Their inputs are no tensors of some size: numbers, lists, words, layers, or none at all. Most of
 # these are drawn anew by their seed; those that are not are in FIXED.
 NO_SIZE = {
-    "ex-blocks-count", "ex-practice-bytes", "ex-qkv-merge", "ex-writing-merge",
+    "ex-blocks-count", "ex-practice-bytes", "ex-qkv-merge",
     "ex-motivation-layers", "ex-scaling-variance", "ex-multi-head-count",
 }  # fmt: skip
+TRIANGLES = {"ex-qkv-weights", "ex-qkv-aim"}  # drawn anew, of one size
 FIXED = {
     "ex-blocks-one", "ex-multi-head-around", "ex-qkv-ending",  # one design, without an input
-    "ex-qkv-weights", "ex-qkv-aim",  # a triangle in the plane
-    "ex-writing-induction", "ex-writing-copies",  # texts that each try one mistake
+    "ex-writing-induction", "ex-writing-copies", "ex-writing-merge",  # texts, each for a mistake
 }  # fmt: skip
 
 
@@ -38,7 +43,7 @@ def test_cases_grow_all_alike(monkeypatch):
     assert sized((2, (3,)), keep=(0,), step=2) == [(2, (7,))]
 
 
-@pytest.mark.parametrize("key", sorted(CHECKED.keys() - NO_SIZE - FIXED))
+@pytest.mark.parametrize("key", sorted(CHECKED.keys() - NO_SIZE - FIXED - TRIANGLES))
 def test_an_answer_for_the_visible_sizes_alone_fails_the_hidden_cases(key):
     chapter, exercise = CHECKED[key]
     answer, seen, learning = book.answer(chapter, exercise), set(), True
@@ -56,6 +61,25 @@ def test_an_answer_for_the_visible_sizes_alone_fails_the_hidden_cases(key):
     marking.check(chapter, exercise, for_these_sizes, 0)
     with pytest.raises(NotYet):
         marking.check(chapter, exercise, for_these_sizes, 20_000)
+
+
+@pytest.mark.parametrize("key", sorted(CHECKED))
+def test_the_list_says_whose_inputs_are_fixed(key):
+    """What the teacher's list says is what the grader does."""
+    chapter, exercise = CHECKED[key]
+    answer, seen = book.answer(chapter, exercise), []
+
+    def noted(*args, **kwargs):
+        seen.append(shapes(args) if any(map(callable, args)) else repr((args, kwargs)))
+        return answer(*args, **kwargs)
+
+    noted.__name__ = exercise.called[1]
+    marking.check(chapter, exercise, noted, 0)
+    before = seen.copy()
+    seen.clear()
+    marking.check(chapter, exercise, noted, 20_000)
+    assert exercise_table.fixed(chapter.module, exercise.called[0]) == (before == seen)
+    assert (key in FIXED) == (before == seen)
 
 
 @pytest.mark.parametrize("key", sorted(CHECKED))
