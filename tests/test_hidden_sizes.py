@@ -16,17 +16,14 @@ from grading import book, marking
 
 KNOWN = book.read(Path(__file__).parents[1] / "_build" / "ipynb" / "exercises.json")
 CHECKED = {e.id: (c, e) for c in KNOWN.chapters.values() for e in c.exercises if e.check}
-# Their inputs are no tensors of some size: numbers, lists, words, layers, or none at all. Most of
-# these are drawn anew by their seed; those that are not are in FIXED.
+# Their inputs are numbers, lists, words: drawn anew, but of no size that one could write down.
 NO_SIZE = {
-    "ex-blocks-count", "ex-practice-bytes", "ex-qkv-merge",
+    "ex-blocks-count", "ex-practice-bytes", "ex-qkv-merge", "ex-writing-merge",
+    "ex-writing-induction", "ex-writing-copies",
     "ex-motivation-layers", "ex-scaling-variance", "ex-multi-head-count",
 }  # fmt: skip
 TRIANGLES = {"ex-qkv-weights", "ex-qkv-aim"}  # drawn anew, of one size
-FIXED = {
-    "ex-blocks-one", "ex-multi-head-around", "ex-qkv-ending",  # one design, without an input
-    "ex-writing-induction", "ex-writing-copies", "ex-writing-merge",  # texts, each for a mistake
-}  # fmt: skip
+FIXED = {"ex-blocks-one", "ex-multi-head-around", "ex-qkv-ending"}  # a design, without an input
 
 
 def shapes(args) -> str:
