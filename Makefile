@@ -3,7 +3,7 @@ PYTHON ?= python3
 PORT ?= 8000
 RUN := .venv/bin/python
 export EXERCISES TITLE DUE INTO NBGRADER COURSE LATE TIMES ROSTER SANDBOX WORKERS
-.PHONY: serve book test check bench bench-pages notebooks course grade gradescope anki quiz install pins mutants future
+.PHONY: serve book test check bench bench-pages notebooks course grade gradescope anki quiz install pins mutants future checked links
 
 serve: book
 	$(RUN) scripts/serve.py --port $(PORT)
@@ -52,6 +52,12 @@ mutants: install
 
 future: install
 	$(RUN) scripts/future.py
+
+checked: book
+	$(RUN) scripts/checked.py
+
+links: book
+	$(RUN) scripts/links.py
 
 install:
 	@$(PYTHON) scripts/install.py
