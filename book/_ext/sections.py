@@ -10,11 +10,16 @@ def pages(env, numbered=False):
     return [name for name in order if not numbered or env.toc_secnumbers.get(name)]
 
 
+def titled(node):
+    """Whether a node is a section with a heading; an exercise wraps its text in one without."""
+    return isinstance(node, nodes.section) and isinstance(node[0], nodes.title)
+
+
 def sections(env, docnames):
     """(document, section, its own nodes without those of its subsections), in reading order."""
     for docname in docnames:
-        for section in env.get_doctree(docname).findall(nodes.section):
-            yield docname, section, [c for c in section if not isinstance(c, nodes.section)]
+        for section in env.get_doctree(docname).findall(titled):
+            yield docname, section, [child for child in section if not titled(child)]
 
 
 def place(app, docname, section, home):
