@@ -5,7 +5,7 @@
 
 A docstring is plain text with ``code``, `names` and examples after >>>. Names that are public
 become links. After the chapters are read, each name tells the section of the book whose code uses
-it first.
+it first, or else names it first.
 """
 
 import inspect
@@ -141,14 +141,18 @@ class Fill(SphinxPostTransform):
         spots = list(self.document.findall(first_met))
         if not spots:
             return
-        first = {}
-        for docname, section, own in sections(self.env, pages(self.env, numbered=True)):
+        first, named = {}, {}
+        chapters = [*pages(self.env, numbered=True), self.env.config.root_doc]
+        for docname, section, own in sections(self.env, chapters):
             for node in own:
                 for block in node.findall(nodes.literal_block):
                     for name in uses(block.astext()):
                         first.setdefault(name, (docname, section))
+                for code in node.findall(nodes.literal):
+                    named.setdefault(code.astext().partition("(")[0], (docname, section))
+        first = named | first
         for spot in spots:
-            said = nodes.paragraph("", "First used in ", classes=["first-met"])
+            said = nodes.paragraph("", "First met in ", classes=["first-met"])
             if spot["name"] in first:
                 said += [*place(self.app, *first[spot["name"]], HOME), nodes.Text(".")]
             spot.replace_self(said if len(said) > 1 else [])
