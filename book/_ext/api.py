@@ -142,8 +142,7 @@ class Fill(SphinxPostTransform):
         if not spots:
             return
         first, named = {}, {}
-        chapters = [*pages(self.env, numbered=True), self.env.config.root_doc]
-        for docname, section, own in sections(self.env, chapters):
+        for docname, section, own in sections(self.env, pages(self.env, numbered=True)):
             for node in own:
                 for block in node.findall(nodes.literal_block):
                     for name in uses(block.astext()):
