@@ -73,7 +73,7 @@ def written() -> dict[str, int]:
         "cells": len(cells),
         "asserts": sum(len(re.findall(claims, cell, flags=re.M)) for cell in cells),
         "figures": len(re.findall(r"^ +name: fig-", text, flags=re.M)),
-        "asked": len(re.findall(r"^`{3,}\{(?:guess|check)\}", text, flags=re.M)),
+        "asked": len(re.findall(r"^`{3,}\{(?:guess|check|interview)\}", text, flags=re.M)),
         "answers": len(re.findall(r"^:answer: glue:", text, flags=re.M)),
         "set": len(re.findall(r"^`{3,}\{exercise(?:-start)?\}", text, flags=re.M)),
         "solved": text.count("### BEGIN SOLUTION"),
