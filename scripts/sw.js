@@ -13,7 +13,7 @@ async function keep(url, response) {
 
 // A page that was read, and what it is made of, as they are now.
 async function keepWhole(url, into) {
-  const response = await fetch(url);
+  const response = await fetch(url, { cache: "no-cache" }); // asks whether it is still the same
   if (!response.ok || response.redirected || await into.match(url)) return;
   await into.put(url, response.clone());
   const pattern = PAGE.test(new URL(url).pathname) ? PART : /\.css$/.test(url) ? IN_SHEET : null;
