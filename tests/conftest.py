@@ -25,6 +25,7 @@ LONGEST = [
     "notebooks",
     "course",
     "build",
+    "teach",
     "grading_attacks",
     "explorers",
     "engines",
