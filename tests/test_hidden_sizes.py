@@ -1,12 +1,15 @@
 """Hidden cases have other sizes than those that students see."""
 
+import re
 import sys
 from pathlib import Path
 
 import pytest
 import torch
+from docutils.nodes import make_id
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "book" / "_ext"))
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "book" / "_ext"))
 
 import exercise_table  # noqa: E402
 
@@ -14,7 +17,7 @@ from attention.checks import _base
 from attention.checks._base import NotYet, sized
 from grading import book, marking
 
-KNOWN = book.read(Path(__file__).parents[1] / "_build" / "ipynb" / "exercises.json")
+KNOWN = book.read(ROOT / "_build" / "ipynb" / "exercises.json")
 CHECKED = {e.id: (c, e) for c in KNOWN.chapters.values() for e in c.exercises if e.check}
 # Their inputs are numbers, lists, words: drawn anew, but of no size that one could write down.
 NO_SIZE = {
@@ -84,3 +87,12 @@ def test_the_books_answer_passes_hidden_cases(key):
     chapter, exercise = CHECKED[key]
     for offset in (3_000, 20_001, 20_002):
         marking.check(chapter, exercise, book.answer(chapter, exercise), offset)
+
+
+def test_each_exercise_needs_a_section_of_its_chapter():
+    for path in (ROOT / "book").glob("*.md"):
+        text = path.read_text("utf-8")
+        titles = [re.sub(r"[`*$]", "", t) for t in re.findall(r"^##+ (.*)$", text, re.M)]
+        wanted = re.findall(r"^:class:.* needs-(\S+)$", text, re.M)
+        assert len(wanted) == len(re.findall(r"^:label: ex-", text, re.M)), path.name
+        assert set(wanted) <= set(map(make_id, titles)), path.name
