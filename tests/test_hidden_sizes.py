@@ -13,9 +13,9 @@ sys.path.insert(0, str(ROOT / "book" / "_ext"))
 
 import exercise_table  # noqa: E402
 
-from attention.checks import _base
-from attention.checks._base import NotYet, sized
-from grading import book, marking
+from attention.checks import _base  # noqa: E402
+from attention.checks._base import NotYet, sized  # noqa: E402
+from grading import book, marking  # noqa: E402
 
 KNOWN = book.read(ROOT / "_build" / "ipynb" / "exercises.json")
 CHECKED = {e.id: (c, e) for c in KNOWN.chapters.values() for e in c.exercises if e.check}
