@@ -91,10 +91,10 @@ def shift(function: Callable[..., Tensor]) -> None:
                     delta, d, base
                 ),
             },
-            "R @ PE[p] should be PE[p + Δ]: "
+            "PE[p] @ U should be PE[p + Δ]: "
             + (
                 "it holds at p = 10 only; did you use a particular position?"
-                if delta >= 0 and close(result.to(pe) @ pe[10], pe[10 + delta], 1e-4)
+                if delta >= 0 and close(pe[10] @ result.to(pe), pe[10 + delta], 1e-4)
                 else f"it fails at p = 10, Δ = {delta}, d_model = {d}; try d_model = 4 "
                 "with base = 100, where the second pair turns by Δ / 10"
             ),
@@ -131,7 +131,7 @@ def rotary_turn(function: Callable[..., Tensor]) -> None:
                 "you add the sinusoids; a rotary encoding adds nothing, it turns": x
                 + sinusoidal_encoding(n, d, base),
                 "every pair turns by the same angle; pair ℓ turns by p / base^(2ℓ/d)": torch.stack(
-                    [_blocks(-pos * ones) @ row.double() for pos, row in zip(p, x, strict=True)]
+                    [row.double() @ _blocks(-pos * ones) for pos, row in zip(p, x, strict=True)]
                 ),
                 "the base is an argument; you seem to use 10000 whatever it says": rotary(x),
                 "only the even columns change: a turn moves both columns of a pair": one_sided,
@@ -175,7 +175,7 @@ def looks_back(function: Callable[..., Tensor]) -> None:
                     -back, 10000.0
                 ),
                 "every pair turns by the same angle; pair ℓ turns by back / base^(2ℓ/d)": (
-                    _blocks(back * torch.ones(d // 2).double()) @ key.double()
+                    key.double() @ _blocks(back * torch.ones(d // 2).double())
                 ),
                 "you pair column ℓ with column ℓ + d/2; here 2ℓ goes with 2ℓ + 1": halves,
             },
@@ -230,16 +230,16 @@ def relative_bias(function: Callable[..., Tensor]) -> None:
 
 
 def _blocks(angle: Tensor) -> Tensor:
-    """A clockwise 2 × 2 turn for each angle, as in `shift_matrix`."""
+    """A clockwise 2 × 2 turn of rows for each angle, as in `shift_matrix`."""
     c, s = angle.cos(), angle.sin()
-    rows = torch.stack([torch.stack([c, s], -1), torch.stack([-s, c], -1)], -2)
+    rows = torch.stack([torch.stack([c, -s], -1), torch.stack([s, c], -1)], -2)
     return torch.block_diag(*rows)
 
 
 def _blocks_swapped(delta: float, d: int, base: float) -> Tensor:
     angle = delta / base ** (torch.arange(0, d, 2).double() / d)
     c, s = angle.cos(), angle.sin()
-    rows = torch.stack([torch.stack([s, c], -1), torch.stack([-c, s], -1)], -2)
+    rows = torch.stack([torch.stack([s, -c], -1), torch.stack([c, s], -1)], -2)
     return torch.block_diag(*rows)
 
 
