@@ -42,7 +42,22 @@ LIT = {
     "relatives": ("words", "vectors", "next"),
     "in-practice": ("block", "attention"),
 }
+NUMBERS = {  # the chapter that explains a part
+    "qkv": 2, "scores": 3, "softmax": 3, "heads": 4, "positions": 5, "mask": 6, "feed-forward": 7,
+    "add": 7, "add again": 7, "vectors": 2, "words": 8, "next": 8,
+}  # fmt: skip
 HALF = 0.16  # half the height of a part
+
+
+def numbered() -> Figure:
+    """The map with the number of its chapter at every part, for the table of contents."""
+    fig = model_map("motivation")
+    for name, number in NUMBERS.items():
+        x, y, width, _ = PARTS[name]
+        fig.axes[0].text(x + width / 2, y + HALF, str(number), fontsize=11, weight="bold",
+                         ha="center", va="center", bbox={"boxstyle": "circle,pad=0.15",
+                         "facecolor": "#ffffff", "edgecolor": BLUE})  # fmt: skip
+    return fig
 
 
 def model_map(lit: str) -> Figure:
