@@ -23,6 +23,7 @@ from pack import pack
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
+import answers  # noqa: E402
 import freshness  # noqa: E402
 
 BUILD = ROOT / "_build"
@@ -63,12 +64,27 @@ def wheel(folder: Path) -> None:
     copy = ROOT / "build"  # setuptools leaves one here, and packs what an old one still holds
     for old in (folder, copy):
         shutil.rmtree(old, ignore_errors=True)
-    run(
-        "Building the wheel",
-        sys.executable, "-m", "pip", "wheel", ".", "--no-deps", "--no-build-isolation",
-        "--disable-pip-version-check", "-q", "-w", folder,
-    )  # fmt: skip
+    with tempfile.TemporaryDirectory() as temporary:
+        run(
+            "Building the wheel",
+            sys.executable, "-m", "pip", "wheel", source(Path(temporary)), "--no-deps",
+            "--no-build-isolation", "--disable-pip-version-check", "-q", "-w", folder,
+        )  # fmt: skip
     shutil.rmtree(copy, ignore_errors=True)
+
+
+def source(folder: Path) -> Path:
+    """What the wheel is made of: the repository, or in `folder` a copy without answers."""
+    if answers.shown("ANSWERS"):
+        return ROOT
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, folder)
+    run(
+        "Recording the checks",
+        sys.executable, ROOT / "scripts" / "without_answers.py", ROOT / "src" / "attention",
+        folder / "src" / "attention", BUILD / "ipynb",
+    )  # fmt: skip
+    return folder
 
 
 def own_domain(site: str) -> str:
@@ -166,6 +182,11 @@ def main() -> int:
         "--notebooks", action="store_true", help="copy the notebooks to notebooks/ as well"
     )
     options = parser.parse_args()
+    try:
+        missing = [name for name in ("ANSWERS", "HINTS") if not answers.shown(name)]
+    except ValueError as mistake:
+        print(mistake, file=sys.stderr)
+        return 1
     state = "as it was"
     try:
         restore()
@@ -177,7 +198,8 @@ def main() -> int:
         publish()
         state = "new"
         shutil.rmtree(BUILD / "site-before", ignore_errors=True)
-        print(f"The book is in {os.path.relpath(SITE)}")
+        without = f", without {' and '.join(missing).lower()}" if missing else ""
+        print(f"The book is in {os.path.relpath(SITE)}{without}")
         if options.notebooks:
             made = [*(SITE / "notebooks").glob("*.ipynb"), *(SITE / "wheels").glob("*.whl")]
             kept = hand_out(made, ROOT / "notebooks")

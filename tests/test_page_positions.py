@@ -46,6 +46,10 @@ def test_it_finds_the_cat_in_both_orders():
     assert open_page().count("0.997, as before") == 2  # the option and the answer
 
 
+def test_the_number_of_exercises():
+    assert open_page().count("\n:label: ex-") == 12, "the page says: twelve exercises"
+
+
 def test_weights_of_i_love_math():
     weights = attention(Q, K, V)[1]
     assert f"*I* looking at *math*: its number is {weights[0, 2]:.3f} in both" in open_page()

@@ -41,6 +41,7 @@ LIT = {
     "writing": ("words", "next"),
     "relatives": ("words", "vectors", "next"),
     "in-practice": ("block", "attention"),
+    "whole": (*PARTS, *FRAMES),
 }
 NUMBERS = {  # the chapter that explains a part
     "qkv": 2, "scores": 3, "softmax": 3, "heads": 4, "positions": 5, "mask": 6, "feed-forward": 7,
@@ -51,7 +52,7 @@ HALF = 0.16  # half the height of a part
 
 def numbered() -> Figure:
     """The map with the number of its chapter at every part, for the table of contents."""
-    fig = model_map("motivation")
+    fig = model_map("whole")
     for name, number in NUMBERS.items():
         x, y, width, _ = PARTS[name]
         fig.axes[0].text(x + width / 2, y + HALF, str(number), fontsize=11, weight="bold",
@@ -64,7 +65,7 @@ def model_map(lit: str) -> Figure:
     """The whole model from words to the next word; the part of chapter `lit` in colour.
 
     ValueError if lit is not one of motivation, qkv, scaling, multi-head, positions, masking,
-    blocks, writing, relatives, in-practice.
+    blocks, writing, relatives, in-practice, whole.
     """
     if lit not in LIT:
         raise ValueError(f"lit must be one of {', '.join(LIT)}; got {lit!r}")
