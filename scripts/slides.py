@@ -118,8 +118,9 @@ class Deck:
             where = after[0] if after and after[0].name == "p" else None
             left = WORDS - words(BeautifulSoup(lead, "html.parser"))
             told = first(where, left) if where else ""
-            if words(BeautifulSoup(told, "html.parser")) > left:
-                told = ""
+            shown = BeautifulSoup(told, "html.parser")
+            if words(shown) > left or not shown.get_text().endswith((".", "!", "?")):
+                told = ""  # too much, or it leads to what is not here
             self.add("formula", self.text(lead) + self.clean(child) + self.text(told))
         elif child.select_one("[data-explorer]"):
             for place in child.select(".explorer-place") or [child]:
@@ -145,7 +146,9 @@ class Deck:
         pages: list[list[str]] = [[]]
         count = 0
         for point in points.find_all("li", recursive=False):
-            text = first(point.p or point, WORDS // 2) if short else inside(str(point))
+            text = inside(str(point))
+            if short or words([point]) > WORDS:
+                text = first(point.p or point, WORDS // 2 if short else WORDS)
             size = words(BeautifulSoup(text, "html.parser"))
             if pages[-1] and count + size > WORDS:
                 pages.append([])
