@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from site_browser import SITE, Visit, html
+from site_browser import Visit, html
 
 CHAPTERS = ["motivation", "qkv", "scaling", "multi-head", "positions", "masking", "blocks",
             "writing", "relatives", "in-practice"]  # fmt: skip
