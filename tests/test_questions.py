@@ -82,14 +82,14 @@ def test_the_right_answer_is_said_where_the_explanation_does_not_say_it(page):
 # elsewhere
 
 
-def test_a_notebook_has_question_options_and_a_folded_answer(small, page):
+def test_a_notebook_has_question_inputs_and_a_folded_answer(small, page):
     out, warned = sphinx(small, "ipynb")
     assert warned == ""
     made = nbformat.read(out / "one.ipynb", as_version=4)
     text = "\n\n".join(c.source for c in made.cells if c.cell_type == "markdown")
     for part in [
-        "> **Guess first: Which *word*?**\n>\n> Which word does *it* match best?\n>\n> - *cat*\n"
-        "> - *mat*, $a \\cdot b$\n> - *it* itself\n\n<details>\n<summary>Answer</summary>\n\n*it* "
+        "> **Guess first: Which *word*?**\n>\n> Which word does *it* match best?",
+        "<details>\n<summary>Answer</summary>\n\n*it* "
         "itself: a vector has the largest product with itself, $x \\cdot x$.\n\nIf you had *cat*:"
         "\n\nNo other vector is nearer.\n\n</details>",
         "Answer: $0.9$ points\n\nWeigh and add.",
@@ -100,6 +100,13 @@ def test_a_notebook_has_question_options_and_a_folded_answer(small, page):
     ]:
         assert part in text, f"{part!r} is not in:\n{text}"
     assert "===" not in text and "data-question" not in text
+    at = next(k for k, c in enumerate(made.cells) if "Which *word*" in c.source)
+    ask, answer = made.cells[at + 1 : at + 3]
+    assert ask.source.startswith("# @title Run this cell to answer: guess-self\n")
+    shown = "- *cat*\n- *mat*, $a \\cdot b$\n- *it* itself"
+    assert ask.outputs[0].data == {"text/markdown": shown, "text/plain": shown}
+    assert answer.source.startswith("<details>")
+    assert sum("Question(" in c.source for c in made.cells) == 4, "none for the open one"
 
 
 @pytest.mark.parametrize(("builder", "name"), [("latex", "*.tex"), ("epub", "one.xhtml")])

@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 import question_book
 from bs4 import BeautifulSoup
-from question_book import ROOT, words
-
-SCRIPTS = ROOT / "book" / "_ext" / "question_scripts"
+from question_book import words
 
 
 @pytest.fixture(scope="module")
@@ -22,10 +20,6 @@ def small(tmp_path_factory):
 @pytest.fixture(scope="module")
 def page(small):
     return question_book.read(small, "one")
-
-
-def test_the_script_of_a_chapter_is_small():
-    assert len(gzip.compress((SCRIPTS / "questions.js").read_bytes())) <= 8192
 
 
 def test_a_page_without_questions_loads_none_of_it(small, page):
@@ -335,8 +329,9 @@ def status(shown) -> str:
     return shown.locator(".review-status").inner_text()
 
 
-def test_scripts_of_a_chapter_are_small_together():
-    both = b"".join((SCRIPTS / f"{name}.js").read_bytes() for name in ("questions", "memory"))
+def test_scripts_of_a_chapter_are_small_together(small):
+    folder = small / "out" / "html" / "_static" / "questions"
+    both = b"".join((folder / f"{name}.js").read_bytes() for name in ("questions", "memory"))
     assert len(gzip.compress(both)) <= 8192
 
 
