@@ -33,12 +33,15 @@ def book(folder):
     return anki.read_questions(folder / "out" / "ipynb" / "questions.json")
 
 
-NAMES = ["guess-self", "check-output", "check-rows", "check-why", "check-two", "check-far"]
+NAMES = ["guess-self", "check-output", "check-rows", "check-why", "check-two"]
+NAMES += ["guess-place", "check-far"]
 
 
 def test_the_export_has_every_question_of_the_pages_in_order_and_every_term(book):
     assert [q["name"] for c in book["chapters"] for q in c["questions"]] == NAMES
     assert [t["name"] for t in book["terms"]] == ["term-head", "term-mask"]
+    place = next(q for c in book["chapters"] for q in c["questions"] if q["name"] == "guess-place")
+    assert place["type"] == "number" and not {"min", "max", "step"} & set(place)
 
 
 def html_parts(book):

@@ -310,12 +310,13 @@ def test_the_guesses_are_answered_by_the_cells():
     page = (pages.BOOK / "scaling.md").read_text("utf-8")
     for name, right in (
         ("shares", "all but one ten-millionth"),
-        ("zero", "about a fifth"),
         ("width", "by 2"),
     ):
         rest = page.split(f":answer: glue:scaling-guess-{name}\n")[1].split("=== answer")[0]
         options = re.findall(r"^- (.*)$", rest, re.M)
         assert right in options and len(options) == 3
+    assert ":answer: glue:scaling-guess-zero\n" in page
+    says("About 0.2, a fifth; with three decimals, {:.3f}.", A[0, 0])
 
 
 def test_the_facts_of_nine_weights():

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from bs4 import BeautifulSoup
 
 from attention.widgets import Question, _base
 from attention.widgets.question import seal, unseal
@@ -37,7 +36,11 @@ TRY = """(tries) => Object.fromEntries(Object.entries(tries).map(([name, all]) =
   return [name, all.map((one) => {
     inputs.forEach((input, k) => {
       if (input.type === "text") input.value = one[k];
-      else input.checked = one.includes(k + 1);
+      else if (input.type === "range") {
+        if (one[k] === "") return; // not moved yet
+        input.value = one[k];
+        input.dispatchEvent(new Event("input"));
+      } else input.checked = one.includes(k + 1);
     });
     place.querySelector("form").requestSubmit();
     const marks = inputs.map((input) => input.getAttribute("aria-invalid"));
@@ -98,9 +101,11 @@ def test_every_question_that_can_be_judged_has_its_cell_and_no_answer_to_be_seen
 
 def page_of_the_site():
     parts = []
-    for path in sorted((ROOT / "_site" / "book").glob("*.html")):
-        soup = BeautifulSoup(path.read_text("utf-8"), "html.parser")
-        parts += [str(place) for place in soup.select("article [data-question]")]
+    for name in sorted({notebook for _, _, notebook in cells().values()}):
+        text = (BUILT / "html" / "_static" / "questions" / f"cards-book-{name}.js").read_text(
+            "utf-8"
+        )
+        parts += json.loads(text.partition(" = ")[2].rstrip(";\n"))["cards"].values()
     return "<!doctype html><meta charset=utf-8><title>Q</title>" + "".join(parts)
 
 
@@ -145,6 +150,14 @@ def tries(asked):
             close = [answer + f * within for f in (-2, -1.01, -0.99, 0, 0.5, 0.99, 1.01, 3)]
             hints = [hint["wrong"] for hint in one.get("hints", ())]
             made[name] = [[text] for text in [*TYPED, *map(repr, close), *map(repr, hints)]]
+        elif kind == "place":
+            steps = round((one["max"] - one["min"]) / one["step"])
+            hints = [[repr(hint["wrong"])] for hint in one.get("hints", ())]
+            made[name] = [
+                [""],
+                *hints,
+                *([repr(one["min"] + k * one["step"])] for k in range(steps + 1)),
+            ]
         elif kind == "matrix":
             cells = [repr(cell) for row in one["answer"] for cell in row]
             made[name] = [cells, *([cells[:-1] + [text] for text in TYPED])]
@@ -170,6 +183,7 @@ def test_page_and_notebook_say_the_same_to_every_answer(opened, asked):
     assert len(said) > 1000 and sum(s.startswith("✓ Right.") for s in said) > len(asked)
     assert not any("NaN" in s.replace("NaN is not read", "") for s in said)
     assert not any("undefined" in s for s in said)
+    assert any(one["type"] == "place" for one in asked.values())
     # what an author may write, a reader may type; both are judged alike
     for name in [name for name in asked if asked[name]["type"] == "number"]:
         for (typed,), (words, *_) in zip(given[name], here[name], strict=True):

@@ -101,6 +101,32 @@ def test_a_guess_gets_the_truth_beside_it_and_the_answer_unfolds(visit):
 
 
 @pytest.mark.browser
+def test_a_mark_on_a_line_by_keyboard_and_by_hand(visit):
+    shown = visit("two")
+    place = shown.locator("#guess-place")
+    line, button = place.get_by_label("Your mark"), place.get_by_role("button")
+    assert line.get_attribute("aria-valuetext") == "no mark yet"
+    button.click()
+    assert said(place) == "There is no mark yet: move it along the line." and told(shown) == []
+    line.press("ArrowRight")
+    assert line.get_attribute("aria-valuetext") == "0.1 m"
+    for _ in range(3):
+        line.press("ArrowRight")
+    truth = place.locator(".question-truth")
+    assert not truth.is_visible() and not unfolded(place)
+    button.click()
+    assert said(place) == "✗ Not so. You said 0.4; it is 0.3 m: 0.1 away."
+    assert truth.is_visible() and truth.inner_text().split() == ["▲", "0.3"] and unfolded(place)
+    box, arrow = line.bounding_box(), truth.locator("i").bounding_box()
+    middle = arrow["x"] + arrow["width"] / 2
+    assert abs(middle - (box["x"] + 8 + 0.65 * (box["width"] - 16))) < 1.5
+    line.click()  # in the middle, where it is not moved by it
+    button.click()
+    assert said(place) == "✗ Not so. You said 0; it is 0.3 m: 0.3 away. Not in the middle."
+    assert told(shown) == [["guess-place", "wrong"]]
+
+
+@pytest.mark.browser
 @pytest.mark.parametrize("typed", ["0.9", "0,9", "+.9", "9/10", "9e-1", " 0.905 ", "0.9001"])
 def test_a_right_number_is_right_however_it_is_written(visit, typed):
     shown = visit()

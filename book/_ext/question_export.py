@@ -91,9 +91,15 @@ class Exporter:
     def blocks(self, children: list[nodes.Node]) -> str:
         return as_html(self.write.blocks(list(children)), self.reader)
 
+    def asked(self, node: question) -> dict[str, Any]:
+        """What is asked; a card and a learning platform have no line, so a place is a number."""
+        line = ("min", "max", "step")
+        made = {key: value for key, value in node["asked"].items() if key not in line}
+        return made | ({"type": "number"} if made["type"] == "place" else {})
+
     def question(self, node: question) -> dict[str, Any]:
         title, *parts = node.children
-        made = node["asked"] | {
+        made = self.asked(node) | {
             "kind": node["kind"],
             "title": as_html(self.write.inline(title)).removeprefix("<p>").removesuffix("</p>"),
         }
@@ -119,6 +125,9 @@ class Asker(Exporter):
 
     def __init__(self, builder: Any, docname: str) -> None:
         super().__init__(builder, docname, WITHOUT_SCRIPT)
+
+    def asked(self, node: question) -> dict[str, Any]:
+        return dict(node["asked"])
 
     def link(self, node: nodes.Element) -> str:
         site = self.builder.config.attention_site

@@ -37,7 +37,7 @@ class Question(SphinxDirective):
     final_argument_whitespace = True
     option_spec = {
         name: directives.unchanged_required
-        for name in ("name", "type", "answer", "tolerance", "unit")
+        for name in ("name", "type", "answer", "tolerance", "unit", "min", "max", "step")
     }
 
     def run(self) -> list[nodes.Node]:
@@ -112,6 +112,8 @@ class Question(SphinxDirective):
         hints = [part for part in parts if part["part"] == "hint"]
         asked: dict[str, Any] = {"name": label, "type": kind}
         node["asked"] = asked
+        if (ends := sorted({"min", "max", "step"} & set(self.options))) and kind != "place":
+            raise BadQuestion(f"only a place has a :{ends[0]}:")
         if kind == "open":
             if said or hints:
                 raise BadQuestion("an open question has no :answer: and no hints")
@@ -126,6 +128,8 @@ class Question(SphinxDirective):
         if kind != "choice":
             within = asked["tolerance"] = values.tolerance(self.options.get("tolerance", ""), truth)
         asked["answer"] = truth
+        if kind == "place":
+            asked |= values.line(self.options, truth)
         if unit := self.options.get("unit"):
             asked["unit"] = unit
         for hint in hints:

@@ -1,4 +1,4 @@
-// A page's questions; question_pages.py puts the functions of shared/questions.js before this.
+// question_pages.py puts shared/questions.js before this.
 const root = document.currentScript.src;
 window.attentionQuestions = { start: startQuestion, make: element, root };
 document.querySelectorAll("[data-question]").forEach(startQuestion);

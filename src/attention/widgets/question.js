@@ -25,6 +25,11 @@ function render({ model, el }) {
     model.set("given", detail.given);
     model.save_changes();
   });
+  place.addEventListener("keydown", (event) => { // JupyterLab takes Enter from a form
+    if (event.key !== "Enter" || !event.target.matches("input")) return;
+    event.preventDefault();
+    event.target.form.requestSubmit();
+  });
   el.append(place);
   startQuestion(place);
   return () => place.remove();

@@ -14,7 +14,14 @@ import traitlets
 from ._base import _read, module_text
 
 _THEMES = _read("explorer.css").partition("/* the themes end here */")[0]
-_MINE = ".explorer.question { --neg-bg: color-mix(in srgb, var(--neg) 12%, var(--bg)); }\n"
+_MINE = """
+.explorer.question { --neg-bg: color-mix(in srgb, var(--neg) 12%, var(--bg)); }
+.explorer.question :is(*, ::before) { box-sizing: border-box; }
+.explorer.question .question-answer { overflow-x: auto; margin: 0; }
+.explorer.question math:has(> mrow + mrow) {
+  display: inline-flex; flex-wrap: wrap; align-items: baseline;
+}
+"""
 
 
 def seal(asked: dict[str, Any]) -> str:

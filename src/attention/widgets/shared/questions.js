@@ -1,6 +1,5 @@
-// Takes the answers to questions: in a page, where what is asked and what is right stands in the
-// element (questions.py), and in a notebook (question.js). Whoever keeps score listens for the
-// event "answered".
+// Takes the answers to questions, in a page (questions.py) and in a notebook (question.js); whoever
+// keeps score listens for the event "answered".
 
 export function element(tag, properties = {}, ...children) {
   const made = document.createElement(tag);
@@ -37,8 +36,8 @@ function rounded(value, within) {
 const cellName = (i, j) => `row ${i + 1}, column ${j + 1}`;
 const eachCell = (rows, f) => rows.flatMap((row, i) => row.map((cell, j) => f(cell, i, j)));
 
-// The rule for each type. `read` makes a value of what was chosen or typed, or throws a sentence;
-// `judge` says whether it is right, and what is wrong; `same` whether it is this usual mistake.
+// The rule for each type: `read` makes a value of what was typed, or throws a sentence; `judge` says
+// whether it is right; `same` whether it is this usual mistake.
 const RULES = {
   choice: {
     read(asked, typed) {
@@ -86,15 +85,27 @@ const RULES = {
       eachCell(wrong, (cell, i, j) => near(value[i][j], cell, tolerance)).every(Boolean),
   },
 };
+RULES.place = {
+  ...RULES.number,
+  read(asked, typed) {
+    if (!typed) throw Error("There is no mark yet: move it along the line.");
+    return readNumber(typed);
+  },
+};
 export function judge(asked, typed) {
   const value = RULES[asked.type].read(asked, typed);
   return { value, ...RULES[asked.type].judge(asked, value, typed) };
 }
 export const isMistake = (asked, value, wrong) => RULES[asked.type].same(asked, value, wrong);
 
-// One way to ask for each type. `form` gets the inputs; `typed()` is what they hold; `truth` is
-// what a guess is told; `mark` shows in the inputs what was right.
+// The inputs for each type: `typed` is what they hold, `truth` what a guess is told, `mark` shows
+// in them what was right.
 let questionCount = 0;
+function distance({ answer, tolerance, unit }, { right, value }, typed) {
+  const off = rounded(Math.abs(value - answer), tolerance || 1e-6);
+  return [`You said ${typed}; it is ${rounded(answer, tolerance)}${unit ? ` ${unit}` : ""}`
+    + (right && off === "0" ? "." : `: ${off} away.`)];
+}
 const textInput = (more) => element("input",
   { type: "text", autocomplete: "off", spellcheck: false, ...more });
 const FORMS = {
@@ -131,17 +142,43 @@ const FORMS = {
     };
   },
 
-  number({ answer, tolerance, unit }, form) {
+  number(asked, form) {
+    const { unit } = asked;
     const input = textInput({ size: 10 });
     form.append(element("label", {}, "A number ", input, unit ? ` ${unit}` : ""));
     return {
       typed: () => input.value,
-      truth({ right, value }) {
-        const off = rounded(Math.abs(value - answer), tolerance || 1e-6);
-        return [`You said ${input.value.trim()}; it is ${rounded(answer, tolerance)}${unit ? ` ${unit}` : ""}`
-          + (right && off === "0" ? "." : `: ${off} away.`)];
-      },
+      truth: (judged) => distance(asked, judged, input.value.trim()),
       mark: ({ right }) => input.setAttribute("aria-invalid", !right),
+    };
+  },
+
+  // A line with a mark to move; the truth is put beside it.
+  place(asked, form) {
+    const { answer, tolerance, min, max, step, unit } = asked;
+    const words = (value) => `${rounded(value, 0)}${unit ? ` ${unit}` : ""}`;
+    const input = element("input", { type: "range", min, max, step, value: (min + max) / 2 });
+    const now = element("span", { ariaHidden: true });
+    const truth = element("div", { className: "question-truth", ariaHidden: true, hidden: true },
+      element("i", {}, "▲"), element("b", {}, rounded(answer, tolerance)));
+    truth.style.setProperty("--at", (answer - min) / (max - min));
+    let put = false;
+    const show = (text) => {
+      now.textContent = text;
+      input.setAttribute("aria-valuetext", text);
+    };
+    for (const type of ["input", "click"]) {
+      input.addEventListener(type, () => { put = true; show(words(+input.value)); });
+    }
+    show("no mark yet");
+    form.append(
+      element("div", { className: "question-line" }, element("label", {}, "Your mark", input), now),
+      element("div", { className: "question-ends" },
+        ...[min, max].map((end) => element("span", {}, words(end)))), truth);
+    return {
+      typed: () => (put ? input.value : ""),
+      truth: (judged) => distance(asked, judged, rounded(judged.value, 0)),
+      mark(judged, open) { truth.hidden = !open; },
     };
   },
 
