@@ -3,7 +3,8 @@ PYTHON ?= python3
 PORT ?= 8000
 RUN := .venv/bin/python
 export EXERCISES TITLE DUE INTO NBGRADER COURSE LATE TIMES ROSTER SANDBOX WORKERS
-.PHONY: serve book test check bench bench-pages notebooks course grade gradescope anki quiz install pins mutants future
+.PHONY: serve book test check bench bench-pages notebooks course grade gradescope anki quiz pdf epub epubcheck slides figures install
+.PHONY: pins mutants future
 
 serve: book
 	$(RUN) scripts/serve.py --port $(PORT)
@@ -40,6 +41,21 @@ anki: book
 
 quiz: book
 	$(RUN) scripts/quiz.py
+
+slides: book
+	$(RUN) scripts/slides.py
+
+figures: book
+	$(RUN) scripts/takeaway.py
+
+pdf: book
+	$(RUN) scripts/pdf.py $(CHAPTER)
+
+epub: book
+	$(RUN) scripts/epub.py
+
+epubcheck: epub
+	$(RUN) scripts/epubcheck.py
 
 notebooks: install
 	$(RUN) scripts/build.py --notebooks

@@ -17,6 +17,8 @@ import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import figure_files
+import slides
 from pack import pack
 
 ROOT = Path(__file__).parents[1]
@@ -109,6 +111,8 @@ def publish() -> None:
     skip = shutil.ignore_patterns(".buildinfo", "reports", "objects.inv")
     shutil.copytree(BUILD / "html", fresh, ignore=skip)
     pack(fresh)
+    slides.make(fresh)
+    figure_files.make(fresh)
     dress_door(fresh)
     shutil.copytree(
         BUILD / "ipynb" / "book", fresh / "notebooks", ignore=shutil.ignore_patterns(".*")

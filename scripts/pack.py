@@ -70,16 +70,19 @@ class Page:
     def finish(self, sheet: str, scripts: list[str]) -> None:
         """Write the page with its sheet and its scripts, before whatever else its head holds."""
         start = f"{self.prefix}/_static" if self.prefix != "." else "_static"
-        bodies = dict.fromkeys(INLINE.findall(self.text))
-        digests = [hashlib.sha256(body.encode()).digest() for body in bodies]
-        hashes = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
-        policy = POLICY.format(hashes=hashes)
-        tags = f'\n<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        tags = f'\n<meta http-equiv="Content-Security-Policy" content="{policy(self.text)}">'
         tags += f'\n<link rel="stylesheet" href="{start}/{sheet}">' + "".join(
             f'\n<script defer src="{start}/{name}"></script>' for name in scripts
         )
         place = self.text.index("</title>") + len("</title>")
         self.path.write_text(self.text[:place] + tags + self.text[place:], "utf-8")
+
+
+def policy(text: str) -> str:
+    """What a page may load, the scripts that stand in its text included."""
+    digests = [hashlib.sha256(b.encode()).digest() for b in dict.fromkeys(INLINE.findall(text))]
+    hashes = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
+    return POLICY.format(hashes=hashes).replace(" ;", ";")
 
 
 def union(lists: list[list[str]]) -> list[str]:

@@ -39,12 +39,12 @@ def rows(x, digits):
 def test_the_opening():
     assert (112 - 96) * 6 == 96
     says("first key is 112, and its score with the second is 96.")
-    says("So the first key is ahead by a sixth.")
+    says("So the first score is larger by one sixth.")
     assert math.isclose(soft(112, 96)[0], 1 / (1 + math.exp(-16)))
-    assert abs(soft(112, 96)[1] - 1e-7) < 0.2e-7  # "all but one ten-millionth"
+    assert abs(soft(112, 96)[1] - 1e-7) < 0.2e-7  # "99.99999 %"
     says("$e^{{-16}}$ is about $10^{{-7}}$. So the second")
     scaled = soft(112, 96, temperature=8.0)
-    says("- {:.0f} % - {:.0f} % - all but one ten-millionth", 100 * 112 / 208, 100 * scaled[0])
+    says("- {:.0f} % - {:.0f} % - 99.99999 %", 100 * 112 / 208, 100 * scaled[0])
     says("so both scores are divided by $\\sqrt{{64}} = 8$, which gives {:.0f} and {:.0f}.",
          112 / 8, 96 / 8)  # fmt: skip
     says("gives the first key {:.0f} %, and the second key keeps its share of {:.0f} %.",
@@ -130,7 +130,7 @@ def test_the_slip_of_rounding():
 
 
 def test_what_the_numbers_do_not_say():
-    says("A weight of {:.3f} is {:.0f} % of an even share", A[0, 0], 300 * A[0, 0])
+    says("An even weight would be 1/3, and {:.3f} is {:.0f} % of that", A[0, 0], 300 * A[0, 0])
     assert 0.48 < A[0, 0] / A[0, 1] < 0.52  # "earns half as much"
     assert A[0].argmin() == 0 and A[1].argmin() == 1
     assert (S[:, 2] == S.amax(-1)).all() and K.norm(dim=-1).argmax() == 2
@@ -197,9 +197,9 @@ def test_the_variance_argument():
 def test_overflow():
     limit = torch.finfo(torch.float32).max
     assert math.exp(88) < limit < math.exp(89)
-    says("ends near $3.4 \\cdot 10^{{38}}$, and")
+    says("is about $3.4 \\cdot 10^{{38}}$, and")
     assert f"{limit:.1e}" == "3.4e+38"
-    says("`float16` ends at {:,.0f}, and $e^{{12}}$ is", torch.finfo(torch.float16).max)
+    says("In `float16` it is {:,.0f}, and $e^{{12}}$ is", torch.finfo(torch.float16).max)
     assert math.exp(11) < torch.finfo(torch.float16).max < math.exp(12)
     assert torch.tensor(-1e9).half() == -math.inf
 
@@ -222,13 +222,14 @@ def test_the_cost():
     attention_work = lambda n: 4 * n * n * d  # noqa: E731
     assert attention_work(2 * d) == 8 * 2 * d * d * d
     assert attention_work(6 * d) == 24 * 6 * d * d * d
-    says("At 512 tokens, as many as the original model is wide, the quadratic part is {:.0f} % of "
+    says("With 512 tokens, the quadratic part is {:.0f} % of "
          "the rest.", 100 * attention_work(512) / (24 * 512 * d * d))  # fmt: skip
     assert 10 < attention_work(32768) / (24 * 32768 * d * d) < 11
     says("{:.0f} GiB per head and layer", 32768**2 * 2 / 2**30)
     says("$d_v = 64$ takes {:.0f} MiB", 32768 * 64 * 2 / 2**20)
     text = (pages.BOOK / "scaling.md").read_text("utf-8")
-    assert f"projections at {2 * d:,} tokens and everything else at {6 * d:,}." in text
+    both = "projections and feed-forward network together"
+    assert f"equals the projections at {2 * d:,} tokens, and {both} at {6 * d:,}." in text
     n = 6 * 4096
     says("$n = 2d = 8{{,}}192$ and $n = 6d = 24{{,}}576$.")
     assert (2 * 4096, n) == (8192, 24576)
@@ -239,7 +240,7 @@ def test_the_cost():
 def test_the_solutions_by_hand():
     others = 2 * math.exp(1 / math.sqrt(2))
     x = 0.01 * others / 0.99
-    says("$2 e^{{0.707}} = {:.3f}$. With", others)
+    says("$2 e^{{0.707}} = {:.3f}$. Let", others)
     says("$x = 0.01 \\cdot {:.3f} / 0.99 = {:.3f}$", others, x)
     says("score is $\\ln x = {:.3f}$", math.log(x))
     assert math.isclose(soft(math.log(x), 1 / math.sqrt(2), 1 / math.sqrt(2))[0], 0.01)
@@ -260,7 +261,7 @@ def test_the_impossible_table():
     bad = torch.tensor([[float(x) for x in row.strip("[]").split(",")] for row in bad])
     assert (bad[:, 0] > v[:, 0].max()).all()
     mean = rows((bad[1:2] + bad[2:3]) / 2, 4)[0]
-    says("mean of the printed rows is $" + mean + "$")
+    says("mean of the printed rows 2 and 3 is $" + mean + "$")
     torch.testing.assert_close(a[0], (a[1] + a[2]) / 2)
     one, two, three = rows(a @ v, 2)
     says("has the rows $" + one + "$, $" + two + "$ and $" + three + "$.")
@@ -301,7 +302,10 @@ def test_how_long_it_takes_to_change_a_mind():
     says("The scaled gap is {:.2f}, too small", scaled)
     says("(it would say {:.0f})", math.exp(scaled))
     says("It takes {:,} steps without the scale and {} with it", steps(-raw), steps(-scaled))
-    says("it takes {}. So", steps(-scaled, 1 / 8))
+    third = steps(-scaled, 1 / 8)
+    says("This takes {} steps.", third)
+    says("a factor of {:.0f}, and the saturated softmax another factor of {:.0f}.",
+         third / steps(-scaled), steps(-raw) / third)  # fmt: skip
     says("is about {:,} steps", int(round(math.exp(raw), -3)))
     assert 0.9 < steps(-raw) / math.exp(raw) < 1.1
 
@@ -309,7 +313,7 @@ def test_how_long_it_takes_to_change_a_mind():
 def test_the_guesses_are_answered_by_the_cells():
     page = (pages.BOOK / "scaling.md").read_text("utf-8")
     for name, right in (
-        ("shares", "all but one ten-millionth"),
+        ("shares", "99.99999 %"),
         ("width", "by 2"),
     ):
         rest = page.split(f":answer: glue:scaling-guess-{name}\n")[1].split("=== answer")[0]
@@ -323,7 +327,7 @@ def test_the_facts_of_nine_weights():
     page = (pages.BOOK / "scaling.md").read_text("utf-8")
     own = torch.cdist(OUT, V).diagonal()
     for said, values in (("weight on itself", A.diagonal()), ("largest weight", A.amax(-1)),
-                         ("length of the key", K.norm(dim=-1)), ("output to own value", own),
+                         ("length of the key", K.norm(dim=-1)), ("distance to own value", own),
                          ("entropy", entropy(A))):  # fmt: skip
         assert f"{said} " + ", ".join(f"{v:.3f}" for v in values) in page
     torch.testing.assert_close(OUT[1], V[1])

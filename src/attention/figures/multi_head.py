@@ -157,6 +157,44 @@ def stream() -> Figure:
     return plt.gcf()
 
 
+def plan_found(panels: Mapping[str, tuple[Tensor, Tensor]]) -> Figure:
+    """The plan of a trained model, drawn like `stream`; the width of an arrow is the weight.
+
+    panels {title: (weight of L0H3 on the adjective, weights of layer 1 on animal and place)}.
+    """
+    tall = 3.7
+    ax = canvas(4.4, tall * len(panels))
+    streams = {"animal": (0.42, ORANGE), "place": (1.27, PURPLE), "it": (2.75, BLUE),
+               "adjective": (3.9, GREEN)}  # fmt: skip
+    it = streams["it"][0]
+    for p, (title, (alarm, nouns)) in enumerate(panels.items()):
+        base = tall * (len(panels) - 1 - p)
+        for word, (x, colour) in streams.items():
+            ax.plot([x, x], [base + 0.45, base + 2.75], color=colour, linewidth=9, alpha=0.35,
+                    solid_capstyle="butt")  # fmt: skip
+            ax.text(x, base + 0.25, word, ha="center", va="center", fontsize=12)
+        arrow(ax, (it, base + 2.65), (it, base + 2.95), colour=BLUE, width=2)
+        answer = ("animal", "place")[int(nouns.argmax())]
+        ax.text(it, base + 3.07, f"to the answer: {answer}", ha="center", va="center", fontsize=12)
+        ax.text(2.2, base + 3.42, title, ha="center", va="center", fontsize=12, weight="bold")
+        for name, low, sources, weights, at in (
+            ("L0H3", 0.6, ["adjective"], [float(alarm)], 3.32),
+            ("L1H0–3", 1.75, ["animal", "place"], nouns.tolist(), 2.02),
+        ):
+            box(ax, at, base + low + 0.4, name, width=0.8, height=0.42, colour=GREY, fontsize=12)
+            for source, weight in zip(sources, weights, strict=True):
+                x, colour = streams[source]
+                if weight > 0.02:
+                    side = at + (0.2 if x > at else -0.2)
+                    arrow(ax, (x, base + low - 0.1), (side, base + low + 0.17), colour=colour,
+                          width=0.5 + 4 * weight)  # fmt: skip
+                    arrow(ax, (at, base + low + 0.62), (it, base + low + 0.85), colour=colour,
+                          width=0.5 + 4 * weight)  # fmt: skip
+        said = "+ alarm" if alarm > 0.5 else "no alarm"
+        ax.text(it + 0.15, base + 1.55, said, ha="left", va="center", fontsize=12)
+    return plt.gcf()
+
+
 def two_steps(panels: Mapping[str, tuple[Tensor, Tensor]], words: Sequence[str]) -> Figure:
     """Who "it" reads in each of two layers; the width of an arrow is the weight.
 

@@ -109,7 +109,7 @@ function render({ model: state, el }) {
     + "L1H0 is head 0 of layer 1, both counted from 0; in the small maps, rows are queries, and "
     + "the frame marks the row of “it”. “Twin” gives “it” the output that the head has in "
     + "the same sentence with the other adjective (tired for wide, hungry for narrow, scared for "
-    + "crowded, sleepy for slippery). Other seeds train other heads: this one was chosen for its "
+    + "crowded, sleepy for slippery). Other seeds train other heads: this seed was chosen for its "
     + "clear L1H0." });
   meaning.append(ex.root.querySelector(".say")); // the verdict stands under what it judges
   ex.add(start.node, line, meaning, gallery,
@@ -188,14 +188,14 @@ function render({ model: state, el }) {
       list(pairs.map(([l, h]) => `L${l}H${h}`))}`;
     const gone = off.filter(([l, h]) => !among(twin, l, h));
     const row8 = chosen[IT];
-    ex.say(`“It” is taken for “${WORDS[top]}” (${percent(probabilities[top])}), which is ${
+    ex.say(`The model takes “it” for “${WORDS[top]}” (${percent(probabilities[top])}). This is ${
       WORDS[top] === right ? "right" : `wrong: what is too ${adjective} is “${right}”`}. ${
-      gone.length === 8 ? "All heads are off: no word knows of any other. "
+      gone.length === 8 ? "All heads are off: no word can read any other. "
         : gone.length ? `Off: ${named(gone)}. ` : ""}${
         twin.length ? `From the twin, which ends in “${twinOf(words)[11]}”: ${named(twin)}. ` : ""}`
       + `In ${name}, “it” gives ${fixed(row8[1])} to “${animal}” and ${fixed(row8[6])} to “${place}”${
-        { on: "", off: ", but the head is off and hands nothing on",
-          twin: ", but what it hands on comes from the twin" }[stateOf(layer, head)]}.`);
+        { on: "", off: ", but the head is off and carries nothing",
+          twin: ", but its output comes from the twin" }[stateOf(layer, head)]}.`);
   }
   ex.onCleanup(onTheme(() => { colours = null; draw(); }));
   return ex.start(draw, KEYS);

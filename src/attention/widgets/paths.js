@@ -1,4 +1,4 @@
-// How far a signal travels from the first token to the last: recurrence, convolution, attention.
+// How far a signal travels from the first word to the last: recurrence, convolution, attention.
 import {
   bar, brief, chart, count, explorer, make, presets, range, slider, toggle, write,
 } from "./shared.js";
@@ -6,13 +6,13 @@ import {
 const KEYS = ["n", "kernel", "dilated", "d_model"];
 const KINDS = ["recurrence", "convolution", "attention"];
 const PRESETS = [
-  ["16 tokens, kernel 3", { n: 16, kernel: 3, dilated: false, d_model: 512 }],
+  ["16 words, window 3", { n: 16, kernel: 3, dilated: false, d_model: 512 }],
   ["Dilated", { n: 16, kernel: 2, dilated: true, d_model: 512 }],
-  ["64 tokens", { n: 64, kernel: 3, dilated: false, d_model: 512 }],
+  ["64 words", { n: 64, kernel: 3, dilated: false, d_model: 512 }],
   ["Longer than wide", { n: 64, kernel: 3, dilated: false, d_model: 16 }],
 ];
 
-// Layers until the last output sees the first token. A layer looks back kernel - 1 positions;
+// Layers until the last output sees the first word. A layer looks back kernel - 1 positions;
 // dilated, layer l looks back in strides of kernel ** l.
 function convolutionLayers(n, kernel, dilated) {
   let [layers, field] = [0, 1];
@@ -20,8 +20,8 @@ function convolutionLayers(n, kernel, dilated) {
   return layers;
 }
 
-// Multiply-adds that carry something from one position to another: a (d, d) product a token; kernel
-// of them a token and layer; n * n * d twice, for the scores and for the averages. What each token
+// Multiply-adds that carry something from one position to another: a (d, d) product a word; kernel
+// of them a word and layer; n * n * d twice, for the scores and for the averages. What each word
 // computes on its own (input, query, key, value, output projections) is not counted.
 function counts(n, kernel, dilated, d) {
   const layers = convolutionLayers(n, kernel, dilated);
@@ -54,10 +54,10 @@ function backwards(n, kernel, dilated, layers) {
 }
 
 function render({ model, el }) {
-  const ex = explorer({ model, el, title: "Paths between tokens", name: "paths" });
+  const ex = explorer({ model, el, title: "Paths between words", name: "paths" });
   const start = presets({ ex, items: PRESETS, keys: KEYS });
-  const length = slider({ label: "tokens n", min: 2, max: 64, onInput: (n) => ex.set({ n }) });
-  const kernel = slider({ label: "kernel k", min: 2, max: 7, onInput: (k) => ex.set({ kernel: k }) });
+  const length = slider({ label: "words n", min: 2, max: 64, onInput: (n) => ex.set({ n }) });
+  const kernel = slider({ label: "window k", min: 2, max: 7, onInput: (k) => ex.set({ kernel: k }) });
   const width = slider({ label: "width d", values: [16, 32, 64, 128, 256, 512, 1024],
     onInput: (d) => ex.set({ d_model: d }) });
   const dilated = toggle({ label: "dilated convolution: gaps 1, k, k², …", onInput: (on) => ex.set({ dilated: on }) });
@@ -84,7 +84,7 @@ function render({ model, el }) {
     })));
   ex.add(start.node, length.node, kernel.node, width.node, dilated.node,
     ...pictures.map((picture) => picture.node), table, make("p", { class: "readline", text: "Layers until "
-      + "the last output knows of the first token; steps in a row within one layer; path from first to "
+      + "the last output knows of the first word; steps in a row within one layer; path from first to "
       + "last; multiply-adds that carry something from one position to another." }));
 
   function draw() {
@@ -121,9 +121,9 @@ function render({ model, el }) {
       nodes.path.setAttribute("d", rows.map((layer) => range(n).map((i) => dot(i, layer)).join(""))
         .join(""));
       path.set(route.map(([i, layer]) => [x(i), y(layer)]));
-      write(title, `${kind}: ${count(long, "step")} from the first token to the last`);
+      write(title, `${kind}: ${count(long, "step")} from the first word to the last`);
       drawing.describe(`${kind}, ${count(layers, "layer")}: ${count(long, "step")} from the first of `
-        + `${n} tokens, at the bottom left, to the last output, at the top right.`);
+        + `${n} words, at the bottom left, to the last output, at the top right.`);
       const row = cells[kind];
       write(row[0], String(layers));
       write(row[1], String(all[kind].steps));
@@ -137,12 +137,11 @@ function render({ model, el }) {
     dilated.set(spread);
     start.update();
     const { recurrence, convolution, attention } = all;
-    const cheap = attention.work < recurrence.work ? "less" : attention.work > recurrence.work
-      ? "more" : "as much";
-    ex.say(`With ${n} tokens, the first reaches the last after ${recurrence.path} steps by recurrence, `
-      + `${convolution.path} by ${spread ? "dilated " : ""}convolution with kernel ${k}, and 1 by `
-      + `attention. Carrying information along, attention costs ${cheap}${cheap === "as much" ? " as" : " than"} recurrence at `
-      + `width ${d}.`);
+    const cheap = attention.work < recurrence.work ? "less work than" : attention.work > recurrence.work
+      ? "more work than" : "as much work as";
+    ex.say(`With ${n} words, the first reaches the last after ${recurrence.path} steps by recurrence, `
+      + `${convolution.path} by ${spread ? "dilated " : ""}convolution with a window of ${k}, and 1 by `
+      + `attention. At width ${d}, attention does ${cheap} recurrence.`);
   }
   return ex.start(draw, KEYS);
 }

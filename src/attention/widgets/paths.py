@@ -1,4 +1,4 @@
-"""Paths between tokens (chapter 1): recurrence, convolution, attention, from first to last."""
+"""Paths between words (chapter 1): recurrence, convolution, attention, from first to last."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ WIDTHS = [16, 32, 64, 128, 256, 512, 1024]
 
 
 class Paths(Explorer):
-    """How many steps lie between the first token and the last, and what moving along costs.
+    """How many steps lie between the first word and the last, and what moving along costs.
 
-    Traits, to read and to set: `n` (2 to 64 tokens), `kernel` (2 to 7), `dilated`, `d_model`
+    Traits, to read and to set: `n` (2 to 64 words), `kernel` (2 to 7), `dilated`, `d_model`
     (16, 32, ... 1024). `counts` gives, for each kind of layer, the layers needed until the last
-    output knows of the first token, the steps that wait for one another within a layer, the path
+    output knows of the first word, the steps that wait for one another within a layer, the path
     length, and the multiply-adds that carry something from one position to another.
 
     >>> Paths(n=64, kernel=3).counts["convolution"]["path"]
@@ -25,7 +25,7 @@ class Paths(Explorer):
     """
 
     name = "paths"
-    title = "Paths between tokens"
+    title = "Paths between words"
 
     n = Whole(16, 2, 64)
     kernel = Whole(3, 2, 7)
@@ -58,9 +58,9 @@ class Paths(Explorer):
     @property
     def caption(self) -> str:
         counts = self.counts
-        kind = f"{'dilated ' if self.dilated else ''}convolution with kernel {self.kernel}"
+        kind = f"{'dilated ' if self.dilated else ''}convolution with a window of {self.kernel}"
         return (
-            f"Among {self.n} tokens the first reaches the last after "
+            f"Among {self.n} words the first reaches the last after "
             f"{counts['recurrence']['path']} steps by recurrence, "
             f"{counts['convolution']['path']} by {kind}, and 1 by attention."
         )
