@@ -2,9 +2,9 @@
 PYTHON ?= python3
 PORT ?= 8000
 RUN := .venv/bin/python
-export EXERCISES TITLE DUE INTO NBGRADER COURSE LATE TIMES ROSTER SANDBOX WORKERS
+export LANGUAGES EXERCISES TITLE DUE INTO NBGRADER COURSE LATE TIMES ROSTER SANDBOX WORKERS
 .PHONY: serve book test check bench bench-pages notebooks course grade gradescope anki quiz pdf epub epubcheck slides figures install
-.PHONY: pins mutants future
+.PHONY: pins mutants future messages
 
 serve: book
 	$(RUN) scripts/serve.py --port $(PORT)
@@ -35,6 +35,9 @@ grade: install
 
 gradescope: book
 	$(RUN) scripts/gradescope.py
+
+messages: install
+	$(RUN) scripts/build.py --messages
 
 anki: book
 	$(RUN) scripts/anki.py

@@ -109,19 +109,6 @@ TWO = (
 1 + 1
 ```
 
-(a-section)=
-## A section
-
-Words.
-
-```{exercise} An exercise
-:label: ex-two
-:class: star-1 minutes-5
-Do it.
-```
-
-## Another section
-
 ```{guess} On a line
 :name: guess-place
 :type: place
@@ -139,6 +126,20 @@ Near 0.3.
 === hint 0
 Not in the middle.
 ```
+
+
+(a-section)=
+## A section
+
+Words.
+
+```{exercise} An exercise
+:label: ex-two
+:class: star-1 minutes-5
+Do it.
+```
+
+## Another section
 
 ```{check}
 :name: check-far
