@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PORT ?= 8000
 RUN := .venv/bin/python
-export LANGUAGES EXERCISES TITLE DUE INTO NBGRADER COURSE LATE TIMES ROSTER SANDBOX WORKERS
+export LANGUAGES ANSWERS HINTS EXERCISES TITLE DUE INTO NBGRADER COURSE LATE TIMES ROSTER SANDBOX WORKERS
 .PHONY: serve book test check bench bench-pages notebooks course grade gradescope anki quiz pdf epub epubcheck slides figures install
 .PHONY: pins mutants future messages
 

@@ -25,6 +25,7 @@ from pack import pack
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
+import answers  # noqa: E402
 import freshness  # noqa: E402
 
 BUILD = ROOT / "_build"
@@ -70,12 +71,27 @@ def wheel(folder: Path) -> None:
     copy = ROOT / "build"  # setuptools leaves one here, and packs what an old one still holds
     for old in (folder, copy):
         shutil.rmtree(old, ignore_errors=True)
-    run(
-        "Building the wheel",
-        sys.executable, "-m", "pip", "wheel", ".", "--no-deps", "--no-build-isolation",
-        "--disable-pip-version-check", "-q", "-w", folder,
-    )  # fmt: skip
+    with tempfile.TemporaryDirectory() as temporary:
+        run(
+            "Building the wheel",
+            sys.executable, "-m", "pip", "wheel", source(Path(temporary)), "--no-deps",
+            "--no-build-isolation", "--disable-pip-version-check", "-q", "-w", folder,
+        )  # fmt: skip
     shutil.rmtree(copy, ignore_errors=True)
+
+
+def source(folder: Path) -> Path:
+    """What the wheel is made of: the repository, or in `folder` a copy without answers."""
+    if answers.shown("ANSWERS"):
+        return ROOT
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, folder)
+    run(
+        "Recording the checks",
+        sys.executable, ROOT / "scripts" / "without_answers.py", ROOT / "src" / "attention",
+        folder / "src" / "attention", BUILD / "ipynb",
+    )  # fmt: skip
+    return folder
 
 
 def own_domain(site: str) -> str:
@@ -182,6 +198,11 @@ def main() -> int:
         jupyter_book(freshness.digest(), "messages", *custom)
         print("Templates are in _build/messages; the catalogues in book/locale are up to date.")
         return 0
+    try:
+        missing = [name for name in ("ANSWERS", "HINTS") if not answers.shown(name)]
+    except ValueError as mistake:
+        print(mistake, file=sys.stderr)
+        return 1
     state = "as it was"
     try:
         others = languages.wanted(ROOT / "book" / "locale", os.environ.get("LANGUAGES", ""))
@@ -197,7 +218,8 @@ def main() -> int:
         publish(others)
         state = "new"
         shutil.rmtree(BUILD / "site-before", ignore_errors=True)
-        print(f"The book is in {os.path.relpath(SITE)}")
+        without = f", without {' and '.join(missing).lower()}" if missing else ""
+        print(f"The book is in {os.path.relpath(SITE)}{without}")
         if options.notebooks:
             made = [*(SITE / "notebooks").glob("*.ipynb"), *(SITE / "wheels").glob("*.whl")]
             kept = hand_out(made, ROOT / "notebooks")

@@ -94,7 +94,7 @@ Answers that are graded by hand are graded in the browser: start JupyterLab in t
 an environment that has it and nbgrader, and open /formgrader.
 
 Solutions of the book's exercises are public on its website. What this course keeps from students
-is the hidden tests: they call the checks with inputs of another seed.
+is the hidden tests: they call the checks with other inputs and sizes.
 """
 
 
@@ -207,7 +207,7 @@ def grade(cell: Any, grade_id: str, *, points: float = 0, answer: bool, graded: 
 
 
 def hidden_tests(check: str, module: str) -> str:
-    """A check, and for the grader's eyes the same from a fresh import with inputs of another seed.
+    """A check, and for the grader's eyes the same from a fresh import with other inputs and sizes.
 
     The import is fresh since a submission may have put something else in the check's place.
     """
@@ -227,7 +227,9 @@ class OtherSeed(torch.Generator):
 
 with mock.patch("torch.Generator", OtherSeed):
     check = importlib.reload(importlib.import_module("attention.checks.{module}"))
+    importlib.import_module("attention.checks._base").MORE = 1
 {again}
+    importlib.import_module("attention.checks._base").MORE = 0
 ### END HIDDEN TESTS"""
 
 

@@ -75,7 +75,7 @@ The matrix?
 Divide by 8.
 ```
 
-```{check} In words
+```{interview} In words
 :name: check-why
 :type: open
 Why?

@@ -93,7 +93,7 @@ def turn(delta, d, base, same_speed=False, sign=1.0, swap=False):
         a, b = math.cos(angle), math.sin(angle)
         a, b = (b, a) if swap else (a, b)
         k = 2 * pair
-        out[k, k], out[k, k + 1], out[k + 1, k], out[k + 1, k + 1] = a, b, -b, a
+        out[k, k], out[k, k + 1], out[k + 1, k], out[k + 1, k + 1] = a, -b, b, a
     return out
 
 
@@ -111,7 +111,7 @@ def least_squares(delta, d, base):
         angle = q[:, None] * rate
         return torch.stack([angle.sin(), angle.cos()], -1).flatten(1)
 
-    return torch.linalg.lstsq(rows(p), rows(p + delta)).solution.T
+    return torch.linalg.lstsq(rows(p), rows(p + delta)).solution
 
 
 def test_shift_accepts_loops_and_least_squares():
@@ -130,8 +130,8 @@ SHIFT = {
     "it fails at p = 10": lambda delta, d, b: turn(2 * delta, d, b),
     "holds at p = 10 only": lambda delta, d, b: (
         torch.outer(
-            torch.tensor([encode(10 + delta, c, d, b) for c in range(d)]),
             torch.tensor([encode(10, c, d, b) for c in range(d)]),
+            torch.tensor([encode(10 + delta, c, d, b) for c in range(d)]),
         )
         / (d / 2)
     ),
@@ -199,7 +199,7 @@ def test_looks_back_accepts_complex_numbers():
 
 
 def test_looks_back_accepts_the_turn_as_a_matrix():
-    check.looks_back(lambda key, back, b: turn(back, len(key), b) @ key)  # clockwise
+    check.looks_back(lambda key, back, b: key @ turn(back, len(key), b))  # clockwise
 
 
 LOOKS_BACK = {

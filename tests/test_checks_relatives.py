@@ -129,3 +129,13 @@ def test_a_wrong_answer_is_told_why(name, answer, phrase):
     with pytest.raises(NotYet) as error:
         getattr(check, name)(answer)
     assert phrase in str(error.value)
+
+
+def right_only(real):
+    return torch.arange(real.shape[1]) < real.sum(1, keepdim=True)
+
+
+@pytest.mark.parametrize("read", [right_only, lambda real: right_only(real).flip(1)])
+def test_padding_may_stand_anywhere(read):
+    with pytest.raises(NotYet, match="real source tokens"):
+        check.cross_attention(lambda *args: head(*args[:5], read(args[5])))

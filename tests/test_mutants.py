@@ -73,7 +73,7 @@ def test_the_base_of_sines_and_turns_is_ten_thousand():
     assert torch.allclose(
         sinusoidal_encoding(1, d, start=p)[0], torch.tensor(row), rtol=0, atol=1e-4
     )
-    moved = shift_matrix(p, d) @ sinusoidal_encoding(1, d)[0]
+    moved = sinusoidal_encoding(1, d)[0] @ shift_matrix(p, d)
     assert torch.allclose(moved, torch.tensor(row), rtol=0, atol=1e-4)
     x = torch.tensor([[1.0, 0.0] * (d // 2)])
     turned = [f(a) for a in angle for f in (math.cos, math.sin)]

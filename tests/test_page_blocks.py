@@ -95,7 +95,7 @@ def test_cross_attention_by_hand():
     q, k = torch.eye(2), torch.tensor([[1.0, 0], [0, 1], [1, 1]])
     w = (q @ k.T / math.sqrt(2)).softmax(-1)
     assert w[0, 0] == w[0, 2]
-    says(f"draws {w[0, 0]:.3f} from each of the source tokens 0 and 2, and {w[0, 1]:.3f} from")
+    says(f"gives {w[0, 0]:.3f} to each of the source tokens 0 and 2, and {w[0, 1]:.3f} to source")
 
 
 def test_cross_entropy_by_hand():
@@ -114,7 +114,7 @@ def test_cross_entropy_by_hand():
         f"are {each[0]:.3f}, {each[1]:.3f} and {each[2]:.3f}, with the mean {each.mean():.3f}. So "
         f"$0.9 \\cdot {loss:.3f} + 0.1 \\cdot {each.mean():.3f} = {smooth:.3f}$"
     )
-    says(f"$\\ln 50000$ = {math.log(50000):.3f}")
+    says(f"$\\ln 50000$ = {math.log(50000):.3f} and the perplexity 50,000.")
     says(f"$W$ has {512 * 50000 / 1e6:.1f} million entries")
     says(f"$(512 \\cdot 4000)^{{-1/2}} = {(512 * 4000) ** -0.5:.6f}$")
     says(f"$e^{{{math.log(8):.3f}}} \\approx 8$")
@@ -143,7 +143,7 @@ def test_decoding_by_hand(ran):
         assert numbers in alt, numbers  # the alternative text of the figure
 
 
-def test_fifty_layers_for_three_seeds(ran):
+def test_fifty_blocks_for_three_seeds(ran):
     for seed in range(3):
         probe = {k: ran["depth_probe"](k, seed=seed) for k in ran["kinds"]}
         assert probe["neither"][1][0] < 1e-45  # rounded to zero in 32 bits
@@ -155,9 +155,9 @@ def test_fifty_layers_for_three_seeds(ran):
             assert max(sizes) / min(sizes) < 5.5
 
 
-def last(ran, layers, kind, seed, **options):
-    loss = ran["runs"].get(f"{layers}, {kind}") if seed == 0 and not options else None
-    loss = loss or ran["learn"](layers, kind, seed, **options)  # the page's own runs have seed 0
+def last(ran, blocks, kind, seed, **options):
+    loss = ran["runs"].get(f"{blocks}, {kind}") if seed == 0 and not options else None
+    loss = loss or ran["learn"](blocks, kind, seed, **options)  # the page's own runs have seed 0
     return sum(loss[-10:]) / 10
 
 
@@ -182,7 +182,7 @@ def test_tokens_of_the_trained_stack_are_alike_from_the_start(ran):
         assert ran["difference"](x) > 0.3
 
 
-def test_the_sum_alone_fails_with_36_layers(ran):
+def test_the_sum_alone_fails_with_36_blocks(ran):
     assert end(ran["deep"]["36, sum only"]) > 10
     assert end(ran["deep"]["36, sum and norm"]) < 0.1
     try:
@@ -293,12 +293,8 @@ def test_the_table_from_mini_to_modern(ran):
 
 
 def test_costs_and_scaling():
-    says(f"it is ${6 * 405e9 * 15.6e12 / 1e25:.1f} \\cdot 10^{{25}}$")
+    says(f"the cost is ${6 * 405e9 * 15.6e12 / 1e25:.1f} \\cdot 10^{{25}}$")
     assert 300 / 175 < 2 and round(15e12 / 8.03e9, -2) == 1900  # "almost 1,900"
-    says(f"{384 // 16} · {384 // 16} + 1 = {(384 // 16) ** 2 + 1} tokens instead of "
-         f"{(224 // 16) ** 2 + 1}.")  # fmt: skip
-    says(f"577² / 197² = {577**2 / 197**2:.2f} times")
-    says(f"14 × 14 = {(224 // 16) ** 2} tokens of 16 · 16 · 3 = {16 * 16 * 3} numbers")
     for layers, d, words in (
         (96, 4096, "is {:.1f} billion: too many"),
         (32, 4096, "With 32 blocks it is {:.1f} billion"),

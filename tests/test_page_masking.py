@@ -78,18 +78,18 @@ def test_the_floor():
     says("$\\ln {} = {:.3f}$ nats", read, math.log(read))
     says("A sentence has {:.3f} tokens on average", tokens / read)
     says("That makes {:.3f} nats a token.", floor)
-    says("The masked models stay above {:.3f}, also", floor)
+    says("The masked models stay above {:.3f}. One reason", floor)
     says("The entropy rate of a generated text is {:.2f} nats.", floor)
     vocabulary = Vocabulary(" ".join(sentences).split())
     says("a loss of $\\ln {} = {:.2f}$ there", len(vocabulary), math.log(len(vocabulary)))
     last = [s.split()[-1] for s in sentences]
-    says("than the {} that a constant answer gets", max(map(last.count, last)))
+    says("always gives the same answer, which would get {}.", max(map(last.count, last)))
 
 
 def test_the_soft_mask():
     says("acts like $-10/8 = {:.2f}$, and", -10 / math.sqrt(64))
-    says("only by the factor $e^{{-1.25}} = {:.3f}$", math.exp(-1.25))
-    says("shrinks by the factor $e^{{-10}} = {:.6f}$, and", math.exp(-10))
+    says("is multiplied only by $e^{{-1.25}} = {:.3f}$", math.exp(-1.25))
+    says("is multiplied by $e^{{-10}} = {:.6f}$ before", math.exp(-10))
     assert torch.tensor(-1e9).half() == -math.inf
     assert torch.tensor([0.0, -1e9]).softmax(0)[1] == 0
     for dtype in (torch.float16, torch.bfloat16, torch.float32):
@@ -125,7 +125,7 @@ def test_hiding_only_the_answer_leaks_in_two_layers():
 def test_the_reach():
     window = causal_mask(8) & sliding_window_mask(8, 3)
     knows = [int(reach(window, layers)[-1].sum()) for layers in (1, 2, 3, 4)]
-    says("The last token knows of {}, {}, {} and {} of the 8 tokens.", *knows)
+    says("The last token depends on {}, {}, {} and {} of the 8 tokens.", *knows)
     assert reach(causal_mask(7) & sliding_window_mask(7, 3), 3)[6].all()  # the relay
     wide = causal_mask(40) & sliding_window_mask(40, 3)
     assert [int(reach(wide, layers)[-1].sum()) for layers in (1, 2, 4)] == [3, 5, 9]

@@ -297,6 +297,8 @@ def test_cache():
     says("$2 \\cdot 32 \\cdot 8 \\cdot 128 \\cdot 2 = 131{{,}}072$ bytes, {} KiB",
          2 * 32 * 8 * 128 * 2 // 1024)  # fmt: skip
     says("$4 \\cdot 768^2 = 2{{,}}359{{,}}296$")
+    exercises = (pages.BOOK / f"{PAGE}.md").read_text("utf-8").count("\n:label: ex-")
+    assert exercises == 12, "the page says: twelve exercises"
     assert 4 * 768**2 == 2359296
     says("$d_k = 8$) there are {};", 12 - 8 - 1)
     says("$d_k = 64$ there are {}", 1000 - 64 - 1)

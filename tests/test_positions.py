@@ -40,7 +40,7 @@ def test_the_shift_matrix_shifts_every_position(delta):
     torch.set_default_dtype(torch.float64)
     try:
         pe = sinusoidal_encoding(60, 8)
-        shifted = pe @ shift_matrix(delta, 8).T
+        shifted = pe @ shift_matrix(delta, 8)
         frequency = 10000.0 ** (-torch.arange(0, 8, 2) / 8)
         angle = (torch.arange(60)[:, None] + delta) * frequency
         want = torch.stack([angle.sin(), angle.cos()], -1).flatten(-2)

@@ -48,7 +48,7 @@ def test_a_page_has_question_options_and_a_folded_answer_without_a_script(page):
 
 def test_checks_are_numbered_and_referred_to(page):
     titles = [words(q.select_one(".admonition-title")) for q in page.select(".check")]
-    assert titles == ["Check 1", "Check 2", "Check 3: In words", "Check 4"]
+    assert titles == ["Check 1", "Check 2", "Question 3: In words", "Check 4"]
     link = page.find("a", href="#check-output")
     assert words(link) == "Check 1"
     assert words(page.find("a", href="#guess-self")) == "the guess"
@@ -93,7 +93,7 @@ def test_a_notebook_has_question_inputs_and_a_folded_answer(small, page):
         "itself: a vector has the largest product with itself, $x \\cdot x$.\n\nIf you had *cat*:"
         "\n\nNo other vector is nearer.\n\n</details>",
         "Answer: $0.9$ points\n\nWeigh and add.",
-        "> **Check 3: In words**\n>\n> Why?\n\n<details>\n<summary>Answer</summary>\n\n"
+        "> **Question 3: In words**\n>\n> Why?\n\n<details>\n<summary>Answer</summary>\n\n"
         "Because **of** this:\n\n- one\n- two\n\n</details>",
         '<a id="check-output"></a>',
         "See [Check 1](#check-output)",

@@ -604,7 +604,7 @@ def test_sinusoids_compute_with_the_package():
     w = widgets.Sinusoids(d_model=8, position=5, delta=3)
     pe = attention.sinusoidal_encoding(64, 8)
     assert torch.equal(w.encoding, pe)
-    same(w.rotation @ pe[5], pe[8], 1e-5)
+    same(pe[5] @ w.rotation, pe[8], 1e-5)
     same(w.similarity[63 + 3], (pe[5] @ pe[8]) / 4, 1e-5)
     w.d_model = 4
     assert max(w.pairs) < 2

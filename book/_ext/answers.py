@@ -1,9 +1,10 @@
 """An exercise's answer as code, with its solution and without, and the notebooks that hold it.
 
-Shared by the notebook builder and by scripts/course.py, which runs without Sphinx.
+Shared by the notebook builder and by scripts/, which run without Sphinx.
 """
 
 import hashlib
+import os
 import re
 import textwrap
 
@@ -11,6 +12,14 @@ import nbformat
 from nbformat.v4 import new_notebook
 
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
+
+
+def shown(name: str, environ=os.environ) -> bool:
+    """Whether the book has its ANSWERS, or its HINTS: yes, unless the environment says 0."""
+    value = environ.get(name, "").strip()
+    if value not in ("", "0", "1"):
+        raise ValueError(f"{name} must be 0 (without) or 1 (with, as without a word); got {value}")
+    return value != "0"
 
 
 def stub(source: str, title: str) -> str:

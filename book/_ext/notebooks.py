@@ -257,8 +257,9 @@ class Page:
         if answer is not None:
             self.code(stub(code[answer], known["title"]))
             self.code(gentle(check))
-        anchor = self.write.anchor(node)
-        self.markdown((anchor + "\n\n" if anchor else "") + details("Solution", text))
+        if self.builder.config.attention_answers:
+            anchor = self.write.anchor(node)
+            self.markdown((anchor + "\n\n" if anchor else "") + details("Solution", text))
 
 
 def is_cell(node: nodes.Node) -> bool:

@@ -1,4 +1,4 @@
-"""The directives {guess} and {check}: a question, its options, and an answer that unfolds.
+"""The directives {guess}, {check} and {interview}: a question, and an answer that unfolds.
 
 As written it needs no script: the answer is a <details> of the page and of the notebook, and plain
 text in print, LaTeX and EPUB. What a script needs to take an answer stands in `data-question`.
@@ -21,6 +21,7 @@ from sphinx.util.docutils import SphinxDirective
 
 LOGGER = logging.getLogger(__name__)
 FOLDED = ("html", "dirhtml")  # builders whose pages fold an answer
+TITLES = {"guess": "Guess first", "check": "Check {}", "interview": "Question {}"}
 
 
 class question(nodes.Admonition, nodes.Element):  # noqa: N801
@@ -42,7 +43,7 @@ class Question(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         label = self.options.get("name", "")
-        number = self.env.temp_data.get("checks", 0) + 1 if self.name == "check" else None
+        number = self.env.temp_data.get("checks", 0) + 1 if self.name != "guess" else None
         try:
             node = self.make(label, number)
         except BadQuestion as error:
@@ -60,13 +61,13 @@ class Question(SphinxDirective):
         kind = self.options.get("type", "")
         if kind not in values.TYPES:
             raise BadQuestion(f":type: is one of {', '.join(values.TYPES)}; got {kind!r}")
-        node = question(ids=[label], kind=self.name)
+        node = question(ids=[label], kind="check" if number else "guess")
         parts = self.parts(kind)
         by = {part["part"]: part for part in parts}
         if "answer" not in by or not by["answer"].children:
             raise BadQuestion("it has no `=== answer` with an explanation")
         self.check(node, label, kind, parts)
-        title = "Guess first" if number is None else f"Check {number}"
+        title = TITLES[self.name].format(number)
         node += self.title(title)
         node += [part for part in parts if part["part"] != "hint"]
         by["answer"] += [part for part in parts if part["part"] == "hint"]
@@ -280,7 +281,7 @@ def setup(app):
     app.connect("env-before-read-docs", _begin)
     app.add_node(question, html=(visit_question, depart_question))
     app.add_node(question_part, html=(visit_part, depart_part))
-    for name in ("guess", "check"):
+    for name in TITLES:
         app.add_directive(name, Question)
     app.add_post_transform(PlainQuestions)
     app.connect("env-purge-doc", _forget)

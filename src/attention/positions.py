@@ -35,17 +35,17 @@ def shift_matrix(
 ) -> Tensor:
     """Give the matrix that moves a sinusoidal encoding `delta` positions on, wherever it stands.
 
-    Returns R (d_model, d_model) with R @ PE[p] = PE[p + delta]: one 2 x 2 rotation for each pair
+    Returns U (d_model, d_model) with PE[p] @ U = PE[p + delta]: one 2 x 2 rotation for each pair
     of columns. ValueError as `sinusoidal_encoding`. Vaswani et al. 2017, section 3.5.
 
     >>> pe = sinusoidal_encoding(10, 8)
-    >>> torch.allclose(shift_matrix(3, 8) @ pe[4], pe[7], atol=1e-6)
+    >>> torch.allclose(pe[4] @ shift_matrix(3, 8), pe[7], atol=1e-6)
     True
     """
     check.number("delta", delta)
     angle = delta * _frequencies(d_model, base, "d_model", device)  # (d_model / 2,)
     cos, sin = angle.cos(), angle.sin()
-    turns = torch.stack([torch.stack([cos, sin], -1), torch.stack([-sin, cos], -1)], -2)
+    turns = torch.stack([torch.stack([cos, -sin], -1), torch.stack([sin, cos], -1)], -2)
     return torch.block_diag(*turns).to(torch.get_default_dtype())
 
 

@@ -33,13 +33,19 @@ TAKEN = re.compile(r"you were asked to write|which is the answer|you call the fi
 
 @contextmanager
 def seeded(offset: int) -> Iterator[None]:
-    """Let the checks draw other random inputs than those that students see."""
+    """Let the checks draw other random inputs than those that students see, of other sizes."""
 
     class OtherSeed(torch.Generator):
         def manual_seed(self, seed: int) -> torch.Generator:
             return super().manual_seed(seed + offset)
 
-    with mock.patch("torch.Generator", OtherSeed) if offset else contextlib.nullcontext():
+    if not offset:
+        yield
+        return
+    with (
+        mock.patch("torch.Generator", OtherSeed),
+        mock.patch.object(_base, "MORE", 1 + offset % 3),
+    ):
         yield
 
 

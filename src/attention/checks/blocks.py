@@ -19,6 +19,7 @@ from ._base import (
     draw,
     no_nan,
     passed,
+    sized,
     want_tensor,
     want_whole,
     without,
@@ -35,10 +36,11 @@ def _random(*shape: int, seed: int = 0) -> Tensor:
 
 def layer_norm(function: Callable[..., Any]) -> None:
     """Check my_layer_norm(x, gain, bias, eps) against nn.functional.layer_norm."""
+    one, two = sized((2, 5, 8), (4, 6, 3))
     cases = [
         (torch.tensor([[1.0, 2.0, 3.0, 4.0]]), torch.ones(4), torch.zeros(4)),
-        (3 * _random(2, 5, 8) + 1, _random(8, seed=1), _random(8, seed=2)),
-        (3 * _random(4, 6, 3, seed=5) - 2, _random(3, seed=3), _random(3, seed=4)),
+        (3 * _random(*one) + 1, _random(one[-1], seed=1), _random(one[-1], seed=2)),
+        (3 * _random(*two, seed=5) - 2, _random(two[-1], seed=3), _random(two[-1], seed=4)),
     ]
     for x, gain, bias in cases:
         d = x.shape[-1]
@@ -97,9 +99,10 @@ def layer_norm(function: Callable[..., Any]) -> None:
 
 def pre_norm_block(function: Callable[..., Any]) -> None:
     """Check my_block(x, attend, feed_forward, norm_1, norm_2) with four unlike functions."""
-    x = _random(2, 3, 4)
-    w = [_random(4, 4, seed=s) for s in (1, 2)]
-    norms = [lambda t: F.layer_norm(t, (4,)), lambda t: 2 * F.layer_norm(t, (4,)) + 1]
+    batch, n, d = sized((2, 3, 4))[0]
+    x = _random(batch, n, d)
+    w = [_random(d, d, seed=s) for s in (1, 2)]
+    norms = [lambda t: F.layer_norm(t, (d,)), lambda t: 2 * F.layer_norm(t, (d,)) + 1]
     calls: list[str] = []
 
     def attend(t: Tensor) -> Tensor:
@@ -111,7 +114,7 @@ def pre_norm_block(function: Callable[..., Any]) -> None:
         return torch.tanh(t @ w[1])
 
     n1, n2 = norms
-    result = want_tensor(call(function, x, attend, feed, n1, n2), (2, 3, 4))
+    result = want_tensor(call(function, x, attend, feed, n1, n2), (batch, n, d))
     if calls.count("attend") != 1 or calls.count("feed_forward") != 1:
         raise NotYet(
             "attend and feed_forward are used once each in a block; "
@@ -207,7 +210,7 @@ def teacher_forcing(function: Callable[..., Any]) -> None:
     """Check my_shift(target, start, end): decoder input and wanted output."""
     cases = [
         (torch.tensor([[3, 4, 5]]), 1, 2),
-        (torch.randint(10, 20, (4, 6), generator=torch.Generator().manual_seed(0)), 7, 9),
+        (torch.randint(10, 20, sized((4, 6))[0], generator=torch.Generator().manual_seed(0)), 7, 9),
     ]
     for target, start, end in cases:
         size, n = target.shape
@@ -258,7 +261,7 @@ def top_p(function: Callable[..., Any]) -> None:
         (torch.tensor([0.5, 0.3, 0.15, 0.05]), 0.9),
         (torch.tensor([0.05, 0.15, 0.5, 0.3]), 0.75),
         (torch.tensor([0.1, 0.6, 0.3]), 0.4),
-        (torch.softmax(2 * _random(12), 0), 0.8),
+        (torch.softmax(2 * _random(*sized(12)), 0), 0.8),
         (torch.tensor([0.125, 0.5, 0.125, 0.25]), 0.75),  # two tokens reach p exactly
         (torch.tensor([0.25, 0.25, 0.25, 0.25]), 0.5),  # any two of four equals
         (torch.tensor([0.125, 0.5, 0.125, 0.25]), 0.8),  # one of two equals

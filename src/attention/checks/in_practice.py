@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ._base import NotYet, call, close, diagnose, draw, passed, want_tensor, want_whole
+from ._base import NotYet, call, close, diagnose, draw, passed, sized, want_tensor, want_whole
 
 __all__ = ["cache_bytes", "int8", "linear_step", "merge", "sink_mask"]
 
@@ -60,11 +60,12 @@ def _triple(scores: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 def merge(function: Callable[..., Any]) -> None:
     """`my_merge(a, b)`: the (m, l, o) of two sets of keys together."""
-    scores, values = _random((7,)) * 2, _random((7, 3), seed=1)
+    n, d = sized((7, 3))[0]
+    scores, values = _random((n,)) * 2, _random((n, d), seed=1)
     orders = [scores, scores.flip(0), scores.sort().values, scores.sort(descending=True).values,
               scores + 200, scores - 200]  # fmt: skip
     for s in orders:
-        for cut in (3, 1, 6, 0, 7):
+        for cut in (3, 1, n - 1, 0, n):
             a, b = _triple(s[:cut], values[:cut]), _triple(s[cut:], values[cut:])
             result = call(function, a, b)
             if not isinstance(result, (tuple, list)) or len(result) != 3:
@@ -76,7 +77,7 @@ def merge(function: Callable[..., Any]) -> None:
                 )
             m = want_tensor(result[0], (), "m")
             total = want_tensor(result[1], (), "l")
-            o = want_tensor(result[2], (3,), "o")
+            o = want_tensor(result[2], (d,), "o")
             right = _triple(s, values)
             if not close(m, right[0]):
                 raise NotYet("m must be the larger of the two maxima")
@@ -145,7 +146,8 @@ def sink_mask(function: Callable[..., Any]) -> None:
 def int8(function: Callable[..., Any]) -> None:
     """`my_int8(w)`: whole numbers (rows, columns) of type int8 and a factor (rows, 1)."""
     zeros = torch.cat([torch.zeros(1, 5), _random((2, 5))])
-    for w in (_random((4, 6)), _random((3, 50), seed=1) * 1e-3, _random((2, 3)) * 90, zeros):
+    one, two, three = sized((4, 6), (3, 50), (2, 3))
+    for w in (_random(one), _random(two, seed=1) * 1e-3, _random(three) * 90, zeros):
         result = call(function, w)
         if not isinstance(result, (tuple, list)) or len(result) != 2:
             raise NotYet(f"return two tensors, (q, s); got {type(result).__name__}")
@@ -190,7 +192,7 @@ def int8(function: Callable[..., Any]) -> None:
 
 def linear_step(function: Callable[..., Any]) -> None:
     """`my_step(state, q, k, v)`: one token of causal linear attention, phi(x) = elu(x) + 1."""
-    for n, d_k, d_v in ((6, 4, 3), (5, 2, 5), (1, 3, 3)):
+    for n, d_k, d_v in sized((6, 4, 3), (5, 2, 5), (1, 3, 3)):
         q, k = _random((n, d_k)), _random((n, d_k), seed=1)
         v = _random((n, d_v), seed=2)
         f = [F.elu(x) + 1 for x in (q, k)]

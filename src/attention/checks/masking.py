@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from .. import masks
-from ._base import NotYet, call, close, diagnose, no_nan, passed, want_tensor, without
+from ..functional import softmax
+from ._base import NotYet, call, close, diagnose, no_nan, passed, sized, want_tensor, without
 
 __all__ = ["batch", "causal", "cheat", "leak", "masked_softmax", "packed"]
 
@@ -48,10 +49,11 @@ def causal(function: Callable[..., Any]) -> None:
 
 def masked_softmax(function: Callable[..., Any]) -> None:
     """`my_masked_softmax(scores, mask)`: weights like scores, zeros where nothing is allowed."""
-    masked = [(shape, masks.causal_mask(*shape[-2:])) for shape in ((4, 4), (2, 3, 3, 3))]
+    masked = [(shape, masks.causal_mask(*shape[-2:])) for shape in sized((4, 4), (2, 3, 3, 3))]
     padding = torch.tensor([[True, True, True, False, False], [False, True, True, True, True]])
+    scattered = sized((2, 2, 3, 5))[0]
     masked += [((2, 3, 5), padding[:, None]), ((2, 4, 3, 5), padding[:, None, None]),
-               ((2, 2, 3, 5), _random((2, 2, 3, 5), seed=3) > -0.5)]  # fmt: skip
+               (scattered, _random(scattered, seed=3) > -0.5)]  # fmt: skip
     for shape, mask in masked:
         scores = _random(shape)
         result = want_tensor(call(function, scores, mask), shape, "the weights")
@@ -97,6 +99,12 @@ def masked_softmax(function: Callable[..., Any]) -> None:
             "for the scores -300, -300 and a forbidden 0 the weights are 0.5, 0.5, 0: forbidden "
             "means minus infinity; any other number can be the largest of its row"
         )
+    _empty_row(function)
+    passed("forbidden keys get exactly 0, rows sum to 1, and an empty row is zeros")
+
+
+def _empty_row(function: Callable[..., Any]) -> None:
+    """Whether a row with nothing to attend to gives zeros, and leaves the gradients finite."""
     scores = _random((3, 4)).requires_grad_()
     mask = torch.tensor([[True, True, False, False], [False] * 4, [True] * 4])
     result = call(function, scores, mask)
@@ -118,7 +126,6 @@ def masked_softmax(function: Callable[..., Any]) -> None:
             "the weights are right but the gradient is nan: a nan arose in the softmax of the "
             "empty row and was replaced too late; let no nan arise"
         )
-    passed("forbidden keys get exactly 0, rows sum to 1, and an empty row is zeros")
 
 
 def batch(function: Callable[..., Any]) -> None:
@@ -129,7 +136,8 @@ def batch(function: Callable[..., Any]) -> None:
         [[False, True, True, True, False]],
     ]
     for rows in cases:
-        real = torch.tensor(rows)
+        (more,) = sized(0)
+        real = torch.tensor([[True] * more + row for row in rows])
         batch, n = real.shape
         q, k, v = (_random((batch, n, 4), seed=seed) for seed in range(3))
         v = v + 3.0  # so that a row of zeros is not nearly right
@@ -181,7 +189,7 @@ def batch(function: Callable[..., Any]) -> None:
 
 def cheat(function: Callable[..., Any]) -> None:
     """`my_cheat(n)`: queries and keys (n, d_k) whose attention goes to the next position."""
-    for n in (2, 3, 5, 8, 20, 200):
+    for n in sized(2, 3, 5, 8, 20, 200):
         result = call(function, n)
         if not isinstance(result, (tuple, list)) or len(result) != 2:
             raise NotYet(f"return two tensors, (Q, K); got {type(result).__name__}")
@@ -213,7 +221,7 @@ def cheat(function: Callable[..., Any]) -> None:
 
 def packed(function: Callable[..., Any]) -> None:
     """`my_packed_mask(document)`: bool (n, n), causal and within each text."""
-    lengths = torch.randint(1, 4, (4,), generator=torch.Generator().manual_seed(0))
+    lengths = torch.randint(1, 4, (4,), generator=torch.Generator().manual_seed(0)) + sized(0)[0]
     drawn = torch.tensor([5, 2, 9, 4]).repeat_interleave(lengths).tolist()
     for numbers in ([0, 0, 0, 1, 1], [0], [3, 3, 1, 1, 1, 2], [0, 1, 2], [4, 4, 4, 4], drawn):
         document = torch.tensor(numbers)
@@ -246,7 +254,7 @@ def packed(function: Callable[..., Any]) -> None:
 
 def leak(function: Callable[..., Any]) -> None:
     """`finds_leak(layer, n, d)`: True if an output of `layer` depends on a later input."""
-    sizes = ((6, 4), (3, 2), (9, 5))
+    sizes = sized((6, 4), (3, 2), (9, 5))
     for n, d in sizes:
         honest, leaking = _layers(n, d)
         for expected, layers in ((False, honest), (True, leaking)):
@@ -355,9 +363,7 @@ def _judge_leak(
 
 
 def _masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
-    empty = ~mask.any(-1, keepdim=True)
-    weights = torch.softmax(scores.masked_fill(~(mask | empty), -math.inf), -1)
-    return weights.masked_fill(empty, 0.0)
+    return softmax(scores.masked_fill(~mask, -math.inf))  # of a row without any -inf: zeros
 
 
 def _want_mask(result: Any, shape: tuple[int, ...]) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ._base import NotYet, call, close, diagnose, draw, passed, want_tensor, want_whole
+from ._base import NotYet, call, close, diagnose, draw, passed, sized, want_tensor, want_whole
 
 __all__ = ["additive_attention", "averages", "layers_needed", "recurrence"]
 
@@ -20,7 +20,7 @@ def _draws(seed: int, *shapes: tuple[int, ...]) -> list[Tensor]:
 
 def averages(function: Callable[..., Any]) -> None:
     """Check `averages(shares, X)`: new vectors (n, d) and weights (n, n)."""
-    for seed, (n, d) in enumerate([(3, 2), (5, 4), (4, 4)]):
+    for seed, (n, d) in enumerate(sized((3, 2), (5, 4), (4, 4))):
         shares, X = _draws(seed, (n, n), (n, d))
         shares = shares.exp()
         got = call(function, shares, X)
@@ -98,7 +98,7 @@ def layers_needed(function: Callable[..., Any]) -> None:
 
 def recurrence(function: Callable[..., Any]) -> None:
     """Check `recurrence(x, W_x, W_h, b)`: all states of a plain recurrence."""
-    for seed, (n, d, m) in enumerate([(1, 2, 2), (5, 3, 4), (12, 4, 3)]):
+    for seed, (n, d, m) in enumerate(sized((1, 2, 2), (5, 3, 4), (12, 4, 3))):
         x, W_x, W_h, b = _draws(seed, (n, d), (d, m), (m, m), (m,))
         W_h = W_h / 2
 
@@ -132,7 +132,7 @@ def recurrence(function: Callable[..., Any]) -> None:
 
 def additive_attention(function: Callable[..., Any]) -> None:
     """Check `additive_attention(s, H, W, U, v)`: context (d,) and weights (n,)."""
-    for seed, (n, d, m) in enumerate([(4, 3, 5), (6, 2, 3)]):
+    for seed, (n, d, m) in enumerate(sized((4, 3, 5), (6, 2, 3))):
         s, H, W, U, v = _draws(seed, (d,), (n, d), (d, m), (d, m), (m,))
         got = call(function, s, H, W, U, v)
         if not isinstance(got, (tuple, list)) or len(got) != 2:

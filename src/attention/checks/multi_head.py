@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..example import FEATURES, cat_sentence
 from ..functional import attention
-from ._base import NotYet, call, close, diagnose, draw, passed, want_tensor, want_whole
+from ._base import NotYet, call, close, diagnose, draw, passed, sized, want_tensor, want_whole
 
 __all__ = [
     "count_parameters",
@@ -58,9 +58,10 @@ def multi_head(function: Callable[..., Any]) -> None:
             joined = (out.transpose(1, 2) if transpose_back else out).reshape(batch, n, d)
         return joined if w_o is None else joined @ w_o
 
-    for seed, (batch, n, heads, d_k) in enumerate(((2, 5, 3, 4), (1, 4, 2, 3), (1, 6, 4, 2))):
+    for seed, (batch, n, heads, d_k) in enumerate(sized((2, 5, 3, 4), (1, 4, 2, 3), (1, 6, 4, 2))):
         d = heads * d_k
-        x, *w, w_o = _random((batch, n, d), (d, d), (d, d), (d, d), (d, d), seed=seed)
+        x, *w = _random((batch, n, d), (d, d), (d, d), (d, d), (d, d), seed=seed)
+        *w, w_o = (matrix / d**0.5 for matrix in w)
         right = ours(x, w, w_o, heads)
         result = want_tensor(call(function, x, *w, w_o, heads), (batch, n, d))
         diagnose(
@@ -145,7 +146,7 @@ def count_parameters(function: Callable[..., Any]) -> None:
 
 def head_contributions(function: Callable[..., Any]) -> None:
     """`my_contributions(heads, w_o)`: heads (B, h, n, d_k), w_o (h * d_k, d) to (B, h, n, d)."""
-    for seed, (batch, heads, n, d_k, d) in enumerate(((2, 3, 5, 4, 12), (1, 2, 3, 2, 7))):
+    for seed, (batch, heads, n, d_k, d) in enumerate(sized((2, 3, 5, 4, 12), (1, 2, 3, 2, 7))):
         parts, w_o = _random((batch, heads, n, d_k), (heads * d_k, d), seed=seed)
         blocks = w_o.reshape(heads, d_k, d)
         right = parts @ blocks
@@ -191,7 +192,13 @@ def head_contributions(function: Callable[..., Any]) -> None:
 def grouped_attention(function: Callable[..., Any]) -> None:
     """`my_grouped(q, k, v)`: q (B, h, n_q, d_k), k and v (B, g, n_k, d_k) to (B, h, n_q, d_k)."""
     for seed, (batch, h, g, n_q, n_k, d_k) in enumerate(
-        ((2, 4, 2, 3, 5, 4), (1, 6, 2, 4, 4, 3), (1, 4, 1, 2, 6, 5), (2, 3, 3, 4, 4, 2))
+        sized(
+            (2, 4, 2, 3, 5, 4),
+            (1, 6, 2, 4, 4, 3),
+            (1, 4, 1, 2, 6, 5),
+            (2, 3, 3, 4, 4, 2),
+            keep=(1, 2),
+        )
     ):
         shared = (batch, g, n_k, d_k)
         q, k, v = _random((batch, h, n_q, d_k), shared, shared, seed=seed)
@@ -243,7 +250,7 @@ def grouped_attention(function: Callable[..., Any]) -> None:
 
 def other_weights(function: Callable[..., Any]) -> None:
     """`my_other_weights(weights, v)`: weights (n,), v (n, d), n > d + 1, to other weights (n,)."""
-    for seed, (n, d) in enumerate(((6, 2), (9, 4), (12, 8))):
+    for seed, (n, d) in enumerate(sized((6, 2), (9, 4), (12, 8))):
         raw, v = _random((n,), (n, d), seed=seed)
         weights = torch.softmax(raw, 0)
         at = f"n = {n}, d = {d}"
@@ -271,8 +278,9 @@ def other_weights(function: Callable[..., Any]) -> None:
 
 def mean_pool(function: Callable[..., Any]) -> None:
     """`my_mean_pool(w_k, num_heads, groups)`: (d_model, h * d_k) to (d_model, g * d_k)."""
-    for seed, (d, h, g, d_k) in enumerate(((12, 4, 2, 3), (10, 6, 2, 5), (8, 6, 3, 4), (6, 4, 1, 2),
-                                           (5, 3, 3, 2))):  # fmt: skip
+    for seed, (d, h, g, d_k) in enumerate(
+        sized((12, 4, 2, 3), (10, 6, 2, 5), (8, 6, 3, 4), (6, 4, 1, 2), (5, 3, 3, 2), keep=(1, 2))
+    ):  # fmt: skip
         w_k = _random((d, h * d_k), seed=seed)[0]
         heads = w_k.reshape(d, h, d_k)
         grouped = heads.reshape(d, g, h // g, d_k)

@@ -12,7 +12,7 @@ from torch import Tensor
 from attention.example import cat_sentence
 from attention.functional import attention, softmax
 
-from ._base import NotYet, call, close, diagnose, draw, no_nan, passed, want_tensor
+from ._base import NotYet, call, close, diagnose, draw, no_nan, passed, sized, want_tensor
 
 __all__ = [
     "aimed_query",
@@ -81,7 +81,7 @@ def repaired_layer(function: Callable[..., Any]) -> None:
         size = (x.shape[1] if width else len(x)) ** (0.5 if root else 1)
         return torch.softmax(q @ k.T / size, dim) @ v
 
-    for seed, (n, d) in enumerate(((5, 3), (4, 8), (7, 2))):
+    for seed, (n, d) in enumerate(sized((5, 3), (4, 8), (7, 2))):
         x = _randn(seed, n, d)
         w = [_randn(20 + 3 * seed + i, d, d) for i in range(3)]
         got = want_tensor(call(function, x, *w), (n, d), "the output")
@@ -118,7 +118,7 @@ def repaired_layer(function: Callable[..., Any]) -> None:
 
 def share_of_the_second_key(function: Callable[..., Any]) -> None:
     """Check `my_share(q, k_1, k_2)`, the weight of the second of two keys."""
-    for seed, (lead, d_k) in enumerate((((), 2), ((5,), 2), ((4,), 16), ((2, 3), 7))):
+    for seed, (lead, d_k) in enumerate(sized(((), 2), ((5,), 2), ((4,), 16), ((2, 3), 7))):
         q = _randn(seed, *lead, d_k)
         k_1, k_2 = _randn(seed + 40, d_k), _randn(seed + 80, d_k)
         got = _share(function, lead, q, k_1, k_2)
@@ -232,7 +232,7 @@ def merge(function: Callable[..., Any]) -> None:
 
 def column_attention(function: Callable[..., Any]) -> None:
     """Check `my_column_attention(x, omega_q, omega_k, omega_v)`, tokens in columns."""
-    for seed, (d, n, d_q, d_v) in enumerate(((6, 3, 4, 5), (4, 4, 4, 4), (8, 5, 2, 3))):
+    for seed, (d, n, d_q, d_v) in enumerate(sized((6, 3, 4, 5), (4, 4, 4, 4), (8, 5, 2, 3))):
         x = _randn(seed, d, n)
         o_q, o_k, o_v = (
             _randn(seed + 20 * i + 20, rows, d) for i, rows in enumerate((d_q, d_q, d_v))

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
 from .. import functional, vision
-from ._base import NotYet, call, close, diagnose, passed, want_tensor, without
+from ._base import NotYet, call, close, diagnose, passed, sized, want_tensor, without
 
 __all__ = ["beam", "cross_attention", "patches", "pool"]
 
@@ -29,10 +29,16 @@ def _softmax(scores: Tensor, real: Tensor | None = None, dim: int = -1) -> Tenso
 
 def cross_attention(function: Callable[..., Any]) -> None:
     """`my_cross_attention(x, memory, w_q, w_k, w_v, real)`: output and weights of one head."""
-    for n_q, n_k, d_k in ((2, 3, 4), (4, 2, 3), (3, 3, 5)):
+    padding = [  # on the right, on the left, scattered
+        (2, 4, [[1, 1, 1], [1, 1, 0]]), (4, 3, [[1, 1], [0, 1]]), (3, 5, [[0, 1, 1], [1, 0, 1]]),
+        (3, 4, [[0, 1, 0, 1, 1], [1, 0, 0, 0, 1]]),
+    ]  # fmt: skip
+    for n_q, d_k, rows in sized(*padding):
+        (more,) = sized(0)
+        real = torch.tensor([[1] * more + row for row in rows]).bool()
+        n_k = real.shape[1]
         x, memory = _random(2, n_q, 6), _random(2, n_k, 6, seed=1)
         w_q, w_k, w_v = (_random(6, d_k, seed=s) for s in (2, 3, 4))
-        real = torch.tensor([[True] * n_k, [True] * (n_k - 1) + [False]])
         with without(functional.attention, functional.fused_attention,
                      scaled_dot_product_attention):  # fmt: skip
             result = call(function, x, memory, w_q, w_k, w_v, real)
@@ -105,7 +111,7 @@ def beam(function: Callable[..., Any]) -> None:
     cases = [
         (torch.log_softmax(3 * _random(steps, size, size, seed=seed), -1), width)
         for seed in range(12)
-        for steps, size, width in ((2, 4, 2), (4, 3, 2), (4, 4, 3), (3, 5, 1))
+        for steps, size, width in sized((2, 4, 2), (4, 3, 2), (4, 4, 3), (3, 5, 1), keep=(0,))
     ]
     sums = [[[0.4, 0.35, 0.25]] * 3, [[0.4, 0.3, 0.3], [0.455, 0.3, 0.245], [0.4, 0.3, 0.3]]]
     cases.append((torch.tensor(sums).log(), 2))  # where probabilities, added, prefer another text
@@ -138,7 +144,8 @@ def beam(function: Callable[..., Any]) -> None:
 
 def patches(function: Callable[..., Any]) -> None:
     """`my_patches(images, size)`: (B, height, width) to (B, n, size * size)."""
-    for height, width, size in ((4, 6, 2), (6, 6, 3), (8, 8, 2), (2, 4, 1)):
+    for rows, columns, size in sized((2, 3, 2), (2, 2, 3), (4, 4, 2), (2, 4, 1)):
+        height, width = rows * size, columns * size
         images = _random(2, height, width)
         with without(vision.patches):
             result = call(function, images, size)
@@ -175,7 +182,7 @@ def patches(function: Callable[..., Any]) -> None:
 
 def pool(function: Callable[..., Any]) -> None:
     """`my_pool(states, real)`: the mean state over the real tokens, (B, d)."""
-    for batch, n, d, seed in ((3, 4, 5, 0), (2, 6, 3, 1), (4, 4, 4, 2)):
+    for batch, n, d, seed in sized((3, 4, 5, 0), (2, 6, 3, 1), (4, 4, 4, 2), keep=(0, 3)):
         states = _random(batch, n, d, seed=seed)
         real = torch.arange(n) < torch.tensor([n, 1, n - 1, 2][:batch])[:, None]
         real[0, 0] = False  # padding may stand on the left as well

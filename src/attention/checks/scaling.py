@@ -14,7 +14,7 @@ from torch.overrides import TorchFunctionMode
 
 from attention.functional import attention, fused_attention, softmax, softmax_jacobian
 
-from ._base import NotYet, call, close, diagnose, passed, want_number, want_tensor, without
+from ._base import NotYet, call, close, diagnose, passed, sized, want_number, want_tensor, without
 
 __all__ = [
     "jacobian",
@@ -123,7 +123,7 @@ def softmax_with_temperature(function: Callable[..., Any]) -> None:
         )
     default = want_tensor(call(function, x), (2, 3), "the weights without a temperature")
     diagnose(default, softmax(x), {}, "without a temperature the answer should be that for T = 1")
-    for shape in ((5,), (2, 3, 7), (4, 1)):
+    for shape in sized((5,), (2, 3, 7), (4, 1)):
         x = _randn(len(shape), *shape)
         got = want_tensor(call(function, x, 0.7), shape, "the weights")
         diagnose(
@@ -157,8 +157,8 @@ def softmax_with_temperature(function: Callable[..., Any]) -> None:
 
 def your_attention(function: Callable[..., Any]) -> None:
     """Check `my_attention(q, k, v)`, which returns the output and the weights."""
-    for shapes in (((3, 2), (3, 2), (3, 2)), ((3, 8), (5, 8), (5, 4)), ((2, 3, 8), (2, 5, 8),
-                   (2, 5, 4)), ((2, 3, 4, 6), (2, 3, 5, 6), (2, 3, 5, 7))):  # fmt: skip
+    for shapes in sized(((3, 2), (3, 2), (3, 2)), ((3, 8), (5, 8), (5, 4)), ((2, 3, 8), (2, 5, 8),
+                        (2, 5, 4)), ((2, 3, 4, 6), (2, 3, 5, 6), (2, 3, 5, 7))):  # fmt: skip
         q, k, v = (_randn(i + len(shapes[0]), *shape) for i, shape in enumerate(shapes))
         with _without(_ATTENTION, "write the four steps"):
             result = call(function, q, k, v)
@@ -249,7 +249,7 @@ def jacobian(function: Callable[..., Any]) -> None:
         softmax_jacobian, torch.autograd.functional.jacobian, torch.func.jacrev, torch.func.jacfwd,
         torch.autograd.grad, torch.autograd.backward,
     )  # fmt: skip
-    for n, temperature in ((2, 1.0), (3, 1.0), (5, 2.0), (4, 0.5), (1, 1.0)):
+    for n, temperature in sized((2, 1.0), (3, 1.0), (5, 2.0), (4, 0.5), (1, 1.0)):
         scores = _randn(n, n)
         with without(*finished):
             got = call(function, scores, temperature)
@@ -294,8 +294,8 @@ def online_attention(function: Callable[..., Any]) -> None:
     cases = [
         (_randn(seed, d_k) * size, _randn(seed + 50, n, d_k), _randn(seed + 90, n, d_v), block)
         for seed, (n, d_k, d_v, block, size) in enumerate(
-            ((4, 2, 3, 2, 1.0), (7, 8, 4, 3, 1.0), (5, 4, 4, 1, 1.0), (3, 4, 2, 10, 1.0),
-             (9, 4, 2, 4, 100.0), (6, 2, 5, 2, 30.0))
+            sized((4, 2, 3, 2, 1.0), (7, 8, 4, 3, 1.0), (5, 4, 4, 1, 1.0), (3, 4, 2, 10, 1.0),
+                  (9, 4, 2, 4, 100.0), (6, 2, 5, 2, 30.0))
         )
     ]  # fmt: skip
     low = torch.tensor([-300.0, 0.0]), torch.tensor([[1.0, 0.0], [1.0, 0.0]]), _randn(8, 2, 3)
@@ -347,12 +347,13 @@ def online_attention(function: Callable[..., Any]) -> None:
                 q[None], k[:whole], v[:whole]
             )[0][0]
         diagnose(got, right, suspects, f"wrong output for {n} keys in blocks of {block}")
-    _blockwise(function, instead)
+    _blockwise(function)
     passed("attention that never holds more than one block of scores")
 
 
-def _blockwise(function: Callable[..., Any], instead: str) -> None:
+def _blockwise(function: Callable[..., Any]) -> None:
     """Whether it holds a block of scores at a time, and a block of the size it is given."""
+    instead = "keep a running maximum, a running sum and a running output"
     n, d_k, d_v = 307, 5, 7
     q, k, v = _randn(60, d_k), _randn(61, n, d_k), _randn(62, n, d_v)
     seen = []
@@ -389,7 +390,7 @@ def sparsemax(function: Callable[..., Any]) -> None:
     """Check `my_sparsemax(z)` for one row of scores."""
     cases = [torch.tensor(z) for z in ([2.0, 1.0, 0.0], [1.2, 0.1, 2.0], [0.3, 0.3], [5.0],
                                        [0.1, 0.0, -0.1, 0.05])]  # fmt: skip
-    cases += [_randn(i, 6) * 0.5 for i in range(5)]
+    cases += [_randn(i, n) * 0.5 for i, (n,) in enumerate(sized((6,)) * 5)]
     for z in cases:
         got = want_tensor(call(function, z), tuple(z.shape), "the weights")
         right, k = _sparsemax(z)

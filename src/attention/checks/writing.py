@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..byte_pairs import _merged
-from ._base import NotYet, call, close, diagnose, passed, want_tensor, want_whole, without
+from ._base import NotYet, call, close, diagnose, passed, sized, want_tensor, want_whole, without
 
 __all__ = ["copies", "induction", "merge", "rate", "slope", "step", "windows"]
 
@@ -68,7 +68,7 @@ def _merge_faults(result: list, right: list, ids: list, pair: tuple, new: int) -
 
 def windows(function: Callable[..., Any]) -> None:
     """`my_windows(ids, starts, length)`: inputs and targets, each (len(starts), length)."""
-    for total, starts, length in ((20, [0, 5, 9], 4), (9, [1], 1), (30, [3, 3, 0, 20], 6)):
+    for total, starts, length in sized((20, [0, 5, 9], 4), (9, [1], 1), (30, [3, 3, 0, 20], 6)):
         ids = torch.arange(total) * 3 + 7
         at = torch.tensor(starts)
         result = call(function, ids, at, length)
@@ -102,7 +102,9 @@ def windows(function: Callable[..., Any]) -> None:
 
 def slope(function: Callable[..., Any]) -> None:
     """`my_loss(logits, targets)`: the mean loss, and its derivative by the logits."""
-    for seed, (n, classes), size in ((0, (1, 3), 1.0), (1, (5, 4), 2.0), (2, (7, 11), 300.0)):
+    for seed, (n, classes), size in sized(
+        (0, (1, 3), 1.0), (1, (5, 4), 2.0), (2, (7, 11), 300.0), keep=(0,)
+    ):
         logits = size * _random((n, classes), seed)
         targets = torch.randint(classes, (n,), generator=torch.Generator().manual_seed(seed))
         exact = logits.clone().requires_grad_()
@@ -151,7 +153,7 @@ def slope(function: Callable[..., Any]) -> None:
 
 def rate(function: Callable[..., Any]) -> None:
     """`my_rate(step, steps, top, warmup)`: linear up to `top`, then half a cosine down to 0."""
-    for steps, top, warmup in ((100, 1.0, 10), (50, 0.003, 5), (8, 2.0, 1), (20, 0.5, 0)):
+    for steps, top, warmup in sized((100, 1.0, 10), (50, 0.003, 5), (8, 2.0, 1), (20, 0.5, 0)):
         found = []
         for step in range(steps):
             value = call(function, step, steps, top, warmup)
@@ -197,7 +199,7 @@ def step(function: Callable[..., Any]) -> None:
     for seed in (0, 1):
         torch.default_generator.manual_seed(seed)
         first = nn.Sequential(nn.Embedding(7, 5), nn.Linear(5, 7))
-        ids = torch.randint(7, (4, 6), generator=torch.Generator().manual_seed(seed))
+        ids = torch.randint(7, sized((4, 6))[0], generator=torch.Generator().manual_seed(seed))
         x, y = ids[:, :-1], ids[:, 1:]
         clip = 0.1
         outcomes = {name: _trained(first, rule, x, y, clip) for name, rule in _RULES.items()}

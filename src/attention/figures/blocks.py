@@ -96,7 +96,7 @@ def encoder_decoder() -> Figure:
         _up(ax, x, 0.90, 1.04)
     ax.text(left, 0.18, "the grey cat", ha="center", va="center", style="italic")
     ax.text(right, 0.18, "<start> le chat", ha="center", va="center", style="italic")
-    ax.text(left, 4.62, "encoder, 6 times", ha="center", va="center", fontsize=12)
+    ax.text(left, 4.42, "encoder,\n6 times", ha="center", va="center", fontsize=12)
     # from the top of the encoder into the middle of the decoder
     middle = (left + right) / 2
     ax.plot([left, middle, middle], [4.0, 4.0, heights[1]], color=PURPLE, linewidth=1.8)

@@ -193,8 +193,8 @@ def rules(probabilities: Mapping[str, Tensor], words: Sequence[str]) -> Figure:
     for ax, (name, p) in zip(axes, probabilities.items(), strict=True):
         bars = ax.bar(range(len(words)), p.tolist(), color=BLUE, width=0.7)
         ax.bar_label(bars, [f"{value:.3f}" if value else "0" for value in p.tolist()])
-        ax.set(ylim=(0, 1.25), yticks=[])
-        ax.set_title(name, fontsize=11, loc="left")
+        ax.set(ylim=(0, 0.85), yticks=[])
+        ax.text(1, 0.82, name, transform=ax.transAxes, ha="right", va="top", fontsize=12)
         ax.spines["left"].set_visible(False)
     axes[-1].set_xticks(range(len(words)), words)
     return figure

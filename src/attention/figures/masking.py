@@ -52,6 +52,7 @@ def teacher_forcing(words: Sequence[str]) -> Figure:
             else:
                 ax.add_patch(Rectangle((x - 0.31, y - 0.2), 0.62, 0.4, fill=False, edgecolor=GREY,
                                        linestyle=":"))  # fmt: skip
+                ax.text(x, y, word, color=GREY, ha="center", va="center", fontsize=11)
     return plt.gcf()
 
 

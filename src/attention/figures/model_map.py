@@ -40,6 +40,7 @@ LIT = {
     "blocks": ("block", "add", "feed-forward", "add again"),
     "writing": ("words", "next"),
     "in-practice": ("block", "attention"),
+    "whole": (*PARTS, *FRAMES),
 }
 HALF = 0.16  # half the height of a part
 
@@ -48,7 +49,7 @@ def model_map(lit: str) -> Figure:
     """The whole model from words to the next word; the part of chapter `lit` in colour.
 
     ValueError if lit is not one of motivation, qkv, scaling, multi-head, positions, masking,
-    blocks, writing, in-practice.
+    blocks, writing, in-practice, whole.
     """
     if lit not in LIT:
         raise ValueError(f"lit must be one of {', '.join(LIT)}; got {lit!r}")

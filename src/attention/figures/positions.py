@@ -40,7 +40,7 @@ def two_orders(first: Tensor, second: Tensor, words: Sequence[str], order: list[
     return fig
 
 
-def as_a_set(outs: Mapping[str, tuple[Tensor, Tensor]], words: Sequence[str]) -> Figure:
+def as_a_bag(outs: Mapping[str, tuple[Tensor, Tensor]], words: Sequence[str]) -> Figure:
     """Outputs in two orders, the first two words swapped; outs[title] = two tensors (n, d)."""
     fig, axes = plt.subplots(len(outs), 2, figsize=(4.4, 3.9), layout="constrained")
     swapped = [words[1], words[0], *words[2:]]
@@ -125,7 +125,7 @@ def products(d_model: int = 64, reach: int = 60, bases: Sequence[float] = (100.0
 def turns(
     d_model: int = 64, bases: Sequence[float] = (100.0, 1e4, 5e5), length: int = 512
 ) -> Figure:
-    """Positions for one turn of each hand, for some bases, beside the length of a text."""
+    """Positions for one full turn of each hand, for some bases, beside the length of a text."""
     fig, ax = plt.subplots(figsize=(4.4, 3.3), layout="constrained")
     pairs = range(d_model // 2)
     for base, dash, colour in zip(bases, ["--", "-", "-."], COLOURS, strict=False):
@@ -133,7 +133,9 @@ def turns(
                 label=f"base {base:,.0f}")  # fmt: skip
     ax.axhline(length, color="k", linewidth=1, linestyle=":")
     ax.text(d_model / 2 - 1, length * 1.25, f"{length} tokens", ha="right", fontsize=11)
-    ax.set(yscale="log", xlabel="pair of columns", ylabel="positions for one turn", ylim=(3, 2e7))
+    ax.set(
+        yscale="log", xlabel="pair of columns", ylabel="positions for one full turn", ylim=(3, 2e7)
+    )
     ax.legend(fontsize=11, loc="upper left")
     return fig
 
@@ -176,22 +178,6 @@ def where() -> Figure:
         ax.text(2.9, y - 0.15, names, va="center", fontsize=12)
         arrow(ax, (2.85, y), (x, y), colour=RED)
     return plt.gcf()
-
-
-def bucket_tables(n: int = 10) -> Figure:
-    """T5's table of buckets for eight buckets: entry (i, j) is the bucket of query i and key j."""
-    place = torch.arange(n)
-    offset = place - place[:, None]
-    found = t5_buckets(offset, num_buckets=8, max_distance=16, bidirectional=False).double()
-    found[offset > 0] = math.nan  # later keys: not attended to
-    fig, ax = plt.subplots(figsize=(4.2, 3.7), layout="constrained")
-    heatmap(found, [str(i) for i in range(n)], [str(j) for j in range(n)], ax=ax, vmax=12,
-            fmt=None, row_label="query i", col_label="key j")  # fmt: skip
-    ax.set_aspect("auto")
-    for i in range(n):
-        for j in range(i + 1):
-            ax.text(j + 0.5, i + 0.5, f"{found[i, j]:.0f}", ha="center", va="center", fontsize=12)
-    return fig
 
 
 def bucket_widths(num_buckets: int = 32, max_distance: int = 128, reach: int = 150) -> Figure:
@@ -261,29 +247,42 @@ def trained_short(
 ) -> Figure:  # fmt: skip
     """Accuracy against length for each task and scheme; results[task][scheme] (lengths, seeds).
 
-    limits[task]: what one who knows the past only as a set can reach, for each length.
+    limits[task]: what one who knows the past only as a bag of words can reach, for each length.
     """
-    fig, axes = plt.subplots(2, 1, figsize=(4.4, 7.4), sharex=True, layout="constrained")
+    fig, axes = plt.subplots(2, 1, figsize=(4.4, 7.2), sharex=True, layout="constrained")
     for ax, (task, schemes) in zip(axes, results.items(), strict=True):
+        ends = {}
         for i, (scheme, right) in enumerate(schemes.items()):
             shift = 2 ** (0.05 * (i - len(schemes) / 2))  # side by side, to be told apart
             x = torch.tensor(lengths) * shift
             mean, low, high = right.mean(1), right.amin(1), right.amax(1)
+            colour = (COLOURS + ["#777777"])[i]
             ax.errorbar(
                 x, mean, torch.stack([mean - low, high - mean]).clamp_min(0), marker=MARKERS[i],
-                color=(COLOURS + ["#777777"])[i], markersize=6, linewidth=1.5, elinewidth=2,
-                label=scheme,
+                color=colour, markersize=6, linewidth=1.5, elinewidth=2,
             )  # fmt: skip
-        ax.plot(lengths, limits[task], "k--", linewidth=1.2, label="limit of a set")
+            ends[scheme] = (float(x[-1]), float(mean[-1]), colour)
+        ax.plot(lengths, limits[task], "k--", linewidth=1.2)
+        ends["limit of a bag"] = (lengths[-1], limits[task][-1], "k")
         ax.axhline(0.1, color="k", linewidth=0.8, linestyle=":")
+        _name_ends(ax, ends, at=lengths[-1] * 1.6)
         ax.set_xscale("log", base=2)
         ax.minorticks_off()
         ax.set_xticks(lengths, [f"{n}\ntrained" if n == trained else str(n) for n in lengths])
-        ax.set(title=task, ylabel="share right", ylim=(0, 1.04))
+        ax.set(title=task, ylabel="share right", ylim=(0, 1.04), xlim=(lengths[0] * 0.75, 480))
     axes[-1].set_xlabel("length")
-    handles, labels = axes[0].get_legend_handles_labels()
-    fig.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=11)
     return fig
+
+
+def _name_ends(
+    ax: Axes, ends: Mapping[str, tuple[float, float, str]], at: float, gap: float = 0.075
+) -> None:
+    """Write each line's name beside its last point; ends[name] = (x, y, colour)."""
+    low = -math.inf
+    for name, (x, y, colour) in sorted(ends.items(), key=lambda end: end[1][1]):
+        low = max(y, low + gap)
+        ax.plot([x, at], [y, low], color=colour, linewidth=0.7, linestyle=":")
+        ax.text(at * 1.04, low, name, va="center", fontsize=11)
 
 
 def never_met(bias: Tensor, buckets: Tensor, met: int) -> Figure:

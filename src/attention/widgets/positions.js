@@ -72,7 +72,7 @@ function render({ model, el }) {
   const reversed = toggle({ label: "reverse the words", onInput: (on) => ex.set({ reversed: on }) });
   const show = toggle({ label: "show weights", onInput: (on) => ex.set({ show: on ? "weights" : "scores" }) });
   const maps = make("div", { class: "two" });
-  const profiles = chart({ label: "", height: 130, xLabel: "offset: key position − query position",
+  const profiles = chart({ label: "", height: 130, xLabel: "key position − query position",
     yLabel: "score of one query with the same key at each offset",
     xTicks: [-24, -12, 0, 12, 24].map((o) => [(o + FAR) / (2 * FAR), fmt(o, 0)]),
     yTicks: [[0, "−4"], [0.5, "0"], [1, "4"]] });

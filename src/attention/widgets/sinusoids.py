@@ -83,7 +83,7 @@ class Sinusoids(Explorer):
 
     @property
     def rotation(self) -> Tensor:
-        """R(Δ), (d_model, d_model), with R @ PE[p] = PE[p + Δ] for every p."""
+        """U, (d_model, d_model), with PE[p] @ U = PE[p + Δ] for every p."""
         return shift_matrix(self.delta, self.d_model, self.base)
 
     @property
