@@ -160,10 +160,13 @@ def small(tmp_path_factory):
     source.mkdir()
     (source / "one.md").write_text(ONE, "utf-8")
     (source / "two.md").write_text("(ch-two)=\n# Two\n\nWords.\n")
-    (source / "other.md").write_text("# Other\n\n```{toctree}\none\ntwo\n```\n")
+    (source / "other.md").write_text("# Other\n\n```{toctree}\n:caption: Contents\none\ntwo\n```\n")
     (source / "conf.py").write_text(CONFIG.replace("CATALOGUES", str(folder / "locale")))
     save(folder / "locale" / "de" / "one.po", GERMAN)
-    save(folder / "locale" / "de" / "words.po", {"Two": "Zwei", "Search the book": "Suchen"})
+    words = {"Two": "Zwei", "Search the book": "Suchen", "Contents": "Inhalt", "Reset": "Zurück"}
+    save(folder / "locale" / "de" / "words.po", words)
+    save(folder / "locale" / "fr" / "one.po", {"One *way*": "Un *chemin*"})
+    save(folder / "locale" / "fr" / "words.po", {"Reset": "Recommencer"})
     done = subprocess.run([sys.executable, "-c", RUN], cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return folder
@@ -209,7 +212,14 @@ def test_a_translated_page_has_its_language_and_the_same_formulas_labels_and_lin
     assert "../two.html" in nav and "Zwei" in german.select_one(".bd-links").text
     sheet = german.find("link", rel="stylesheet")["href"]
     assert sheet.startswith("../_static/")
-    assert '"Suchen"' in str(german) or "Suchen" in str(german)
+    assert german.select_one("input[type=search]")["placeholder"] == "Suchen"
+    assert "Inhalt" in german.select_one(".bd-links").text
+    french = page(small, "translated", "fr", "one.html")
+    assert french.html["lang"] == "fr" and french.select_one("h1 em").text == "chemin"
+    assert "Contents" in french.select_one(".bd-links").text and "Ein Wort" not in french.text
+    for soup, said in ((german, "Zurück"), (french, "Recommencer")):
+        (script,) = [tag.text for tag in soup.select("script") if "attentionWords" in tag.text]
+        assert script == f'window.attentionWords = {{"Reset": "{said}"}};'
     assert not (small / "out" / "translated" / "de" / "two.html").exists()
 
 

@@ -11,6 +11,7 @@ What must be the same in every language stands in `fixed`; `wrong` names what is
 import json
 import re
 from collections import Counter
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from babel.messages.catalog import Catalog
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
 from docutils import nodes
-from sphinx import locale
+from sphinx import addnodes, locale
 from sphinx.builders import Builder
 from sphinx.builders.html import StandaloneHTMLBuilder
 from sphinx.errors import ExtensionError
@@ -96,6 +97,12 @@ def explorer_words() -> dict[str, str]:
     return found
 
 
+def captions(env: Any) -> list[str]:
+    """The headings of the contents."""
+    trees = env.get_doctree(env.config.root_doc).findall(addnodes.toctree)
+    return [tree["caption"] for tree in trees if tree.get("caption")]
+
+
 def numbered(template: str) -> str:
     """A JavaScript template with its places numbered, as `tr` looks it up.
 
@@ -154,7 +161,7 @@ class MessagesBuilder(Builder):
         made = self.catalog()
         for title in self.env.titles.values():
             made.add(title.astext(), auto_comments=["a page's title"])
-        for text in THEME.values():
+        for text in [*captions(self.env), *THEME.values()]:
             made.add(text, auto_comments=["around the page"])
         for text, file in explorer_words().items():
             made.add(text, locations=[(file, 0)])
@@ -242,6 +249,15 @@ class TranslatedBuilder(StandaloneHTMLBuilder):
             locale.translators["general", "sphinx"]
         )
 
+    def handle_page(self, pagename: str, *args: Any, **kwargs: Any) -> None:
+        super().handle_page(pagename, *args, **kwargs)
+        path = Path(self.get_outfilename(pagename))
+        text = path.read_text("utf-8")
+        for english in captions(self.env):  # the theme takes them from the English start page
+            said = escape(self.words.get(english, english))
+            text = text.replace(f">{escape(english)}</span>", f">{said}</span>")
+        path.write_text(text, "utf-8")
+
     def finish(self) -> None:
         self.name = self.format = "translated"  # scripts and styles are those of the English pages
         Path(self.outdir, "_static").mkdir(exist_ok=True)  # the theme writes one all the same
@@ -267,9 +283,10 @@ def _context(app, pagename, templatename, context, doctree):
         context[key] = builder.words.get(text, text)
     if app.config.attention_site:
         context["pageurl"] = f"{app.config.attention_site}/{builder.get_target_uri(pagename)}"
+    context["docstitle"] = builder.words.get(context["docstitle"], context["docstitle"])
     said = {text: builder.words[text] for text in explorer_words() if text in builder.words}
     text = json.dumps(said, ensure_ascii=False).replace("<", "\\u003c")
-    app.add_js_file(None, body=f"window.attentionWords = {text};")
+    context["metatags"] += f"<script>window.attentionWords = {text};</script>\n"
 
 
 def setup(app):
