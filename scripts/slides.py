@@ -118,8 +118,9 @@ class Deck:
             where = after[0] if after and after[0].name == "p" else None
             left = WORDS - words(BeautifulSoup(lead, "html.parser"))
             told = first(where, left) if where else ""
-            if words(BeautifulSoup(told, "html.parser")) > left:
-                told = ""
+            shown = BeautifulSoup(told, "html.parser")
+            if words(shown) > left or not shown.get_text().endswith((".", "!", "?")):
+                told = ""  # too much, or it leads to what is not here
             self.add("formula", self.text(lead) + self.clean(child) + self.text(told))
         elif child.select_one("[data-explorer]"):
             for place in child.select(".explorer-place") or [child]:

@@ -96,7 +96,7 @@ class Clone:
                       command)  # fmt: skip
         env = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS"))}
         done = subprocess.run(
-            line, shell=True, cwd=self.folder, capture_output=True, text=True, timeout=120,
+            line, shell=True, cwd=self.folder, capture_output=True, text=True, timeout=300,
             env=env | {"PYTHONPATH": str(self.folder / "src"), "PYTHONWARNINGS": "ignore"},
         )  # fmt: skip
         assert done.returncode == 0, f"{command}\n{done.stdout[-1500:]}\n{done.stderr[-1500:]}"
