@@ -100,6 +100,8 @@ myst:
 
 A word, $x_i$ and `code`, see {ref}`ch-two` and {ref}`itself <ch-one>`.
 
+## A section
+
 - Not translated.
 
 | Head | Other |
@@ -117,6 +119,7 @@ GERMAN = {
         "Ein Wort, $x_i$ und `code`, siehe {ref}`ch-two` und {ref}`sich <ch-one>`."
     ),
     "cell 1": "Zelle 1",
+    "A section": "Ein Abschnitt",
     "About one.": "Über eins.",
 }
 CONFIG = f"""
@@ -214,6 +217,7 @@ def test_a_translated_page_has_its_language_and_the_same_formulas_labels_and_lin
     assert sheet.startswith("../_static/")
     assert german.select_one("input[type=search]")["placeholder"] == "Suchen"
     assert "Inhalt" in german.select_one(".bd-links").text
+    assert "Ein Abschnitt" in german.select_one(".page-toc, #pst-page-toc-nav, .toc-entry").text
     french = page(small, "translated", "fr", "one.html")
     assert french.html["lang"] == "fr" and french.select_one("h1 em").text == "chemin"
     assert "Contents" in french.select_one(".bd-links").text and "Ein Wort" not in french.text

@@ -212,10 +212,10 @@ class TranslatedBuilder(StandaloneHTMLBuilder):
 
     def write(self, build_docnames: Any, updated_docnames: Any, method: str = "update") -> None:
         self.name = "html"  # what the pages' extensions look for
-        trees = [*self.env.titles.values(), *self.env.tocs.values()]
         self.contents = [
-            (text.parent, text.parent.index(text), str(text))
-            for tree in trees
+            (page, text.parent, text.parent.index(text), str(text))
+            for trees in (self.env.titles, self.env.tocs)
+            for page, tree in trees.items()
             for text in tree.findall(nodes.Text)
         ]
         self.labels = dict(self.env.domaindata["std"]["labels"])
@@ -236,8 +236,11 @@ class TranslatedBuilder(StandaloneHTMLBuilder):
         self.config.language = language
         self.config.locale_dirs, self.config.gettext_compact = [str(folder)], False
         self.words = sentences(pages[WORDS]) if WORDS in pages else {}
-        for parent, place, english in self.contents:
-            parent[place] = nodes.Text(self.words.get(english, english))
+        said = {page: self.words | sentences(path) for page, path in pages.items()}
+        for page, parent, place, english in self.contents:
+            known = said.get(page, self.words)
+            plain = english.replace("’", "'")  # as it stands in the source
+            parent[place] = nodes.Text(known.get(english) or known.get(plain, english))
         self.env.domaindata["std"]["labels"] = {
             label: (page, at, self.words.get(english, english))
             for label, (page, at, english) in self.labels.items()
