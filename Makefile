@@ -2,8 +2,9 @@
 PYTHON ?= python3
 PORT ?= 8000
 RUN := .venv/bin/python
+COLAB := us-docker.pkg.dev/colab-images/public/runtime:latest
 export LANGUAGES ANSWERS HINTS EXERCISES TITLE DUE INTO NBGRADER COURSE LATE TIMES ROSTER SANDBOX WORKERS
-.PHONY: serve book test check bench bench-pages notebooks course grade gradescope anki quiz pdf epub epubcheck slides figures install
+.PHONY: serve book test check bench bench-pages notebooks course grade gradescope anki quiz pdf epub epubcheck zip downloads colab slides figures install
 .PHONY: pins mutants future messages
 
 serve: book
@@ -19,7 +20,7 @@ test: check
 	$(RUN) -m pytest -n 2 --no-loadscope-reorder
 
 check: install
-	$(RUN) -m ruff check . && $(RUN) -m ruff format --check . && $(RUN) -m pyright && $(RUN) -m codespell_lib README.md book src scripts benchmarks tests
+	$(RUN) -m ruff check . && $(RUN) -m ruff format --check . && $(RUN) -m pyright && $(RUN) -m codespell_lib README.md book src scripts benchmarks tests && $(RUN) scripts/check_workflows.py
 
 bench: install
 	$(RUN) -m benchmarks
@@ -56,6 +57,15 @@ pdf: book
 
 epub: book
 	$(RUN) scripts/epub.py
+
+zip: book
+	$(RUN) scripts/take_along.py
+
+downloads: pdf epub
+	$(RUN) scripts/take_along.py --offer
+
+colab:
+	docker run --rm --entrypoint python3 -v "$(CURDIR)/notebooks:/notebooks:ro" -v "$(CURDIR)/scripts:/scripts:ro" $(COLAB) /scripts/run_notebooks.py /notebooks
 
 epubcheck: epub
 	$(RUN) scripts/epubcheck.py

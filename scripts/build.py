@@ -126,6 +126,16 @@ def dress_door(site: Path) -> None:
     root.write_text("\n".join(page), encoding="utf-8")
 
 
+def keep_reading(site: Path) -> None:
+    """Give the site the worker that keeps what was read; another site's has another version."""
+    whole = hashlib.sha256()
+    worker = site / "sw.js"
+    for path in sorted(path for path in site.rglob("*") if path.is_file() and path != worker):
+        whole.update(path.relative_to(site).as_posix().encode() + b"\0" + path.read_bytes())
+    text = Path(__file__).with_name("sw.js").read_text("utf-8")
+    worker.write_text(text.replace("{version}", whole.hexdigest()[:12]), "utf-8")
+
+
 def publish(others: Sequence[str] = ()) -> None:
     """Assemble the site beside the old one, with these other languages; then exchange them."""
     fresh, old = BUILD / "site", BUILD / "site-before"
@@ -146,6 +156,7 @@ def publish(others: Sequence[str] = ()) -> None:
     (fresh / ".nojekyll").touch()
     if domain := own_domain(about["site"]):
         (fresh / "CNAME").write_text(f"{domain}\n")
+    keep_reading(fresh)
     try:
         if SITE.exists():
             SITE.rename(old)

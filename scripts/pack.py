@@ -37,8 +37,8 @@ INLINE = re.compile(r"<script(?: data-cfasync=\"false\")?>(.*?)</script>", re.S)
 # its own text, as a Blob: a file beside the page could not be one in a page opened from a folder.
 POLICY = (
     "default-src 'none'; script-src 'self' file: {hashes}; style-src 'self' file: 'unsafe-inline'; "
-    "worker-src blob:; img-src 'self' file: data:; font-src 'self' file:; connect-src 'self'; "
-    "form-action 'self' file:; base-uri 'none'"
+    "worker-src 'self' blob:; img-src 'self' file: data:; font-src 'self' file:; "
+    "connect-src 'self'; form-action 'self' file:; base-uri 'none'"
 )
 PAGE_NAME = re.compile(r"\s*<script>DOCUMENTATION_OPTIONS\.pagename = '[^']*';</script>")
 

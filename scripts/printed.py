@@ -14,7 +14,7 @@ from bs4 import BeautifulSoup, Tag
 
 ONLY_ON_SCREEN = {"review"}  # pages that are nothing without their scripts
 IN_EVERY_CHAPTER = {"Check yourself", "Summary", "Read on"}  # left out of the contents
-LONG = 16  # lines of code: more may be cut in two by the foot of a sheet
+LONG = 16  # lines of code, rows of a table: more may be cut in two by the foot of a sheet
 REFERS = ["for", "aria-labelledby", "aria-describedby", "aria-controls"]
 DROPPED = [
     "script", "style", "link", "a.headerlink", "details.hide", ".tableofcontents-wrapper",
@@ -58,6 +58,9 @@ def read(path: Path) -> Page:
     for code in body.select(".highlight"):
         if code.get_text().strip().count("\n") >= LONG:
             code["class"].append("long")
+    for table in body.select("table"):
+        if len(table.select("tr")) >= LONG:
+            table["class"] = [*table.get("class", []), "long"]
     heading = body.h1
     section = heading.select_one(".section-number")
     number = section.get_text().strip(" .") if section else ""

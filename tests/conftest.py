@@ -24,6 +24,7 @@ LONGEST = [
     "notebooks",
     "course",
     "build",
+    "teach",
     "grading_attacks",
     "explorers",
     "engines",

@@ -37,6 +37,8 @@ def test_every_page_is_structured_data(page):
     assert len(block) == 1
     data = json.loads(block[0])
     assert data["@type"] == ("Book" if page == "index" else "Chapter")
+    book = data if page == "index" else data["isPartOf"]
+    assert book["name"] == "Attention: from the question to the transformer"
     assert "url" not in data  # no address is known here, so none is made up
     assert data["description"]
 
@@ -58,7 +60,7 @@ def test_a_page_says_when_its_source_last_changed(tmp_path):
 
 def test_structured_data_holds_the_address_where_one_is_known():
     config = SimpleNamespace(
-        project="Book", language="en", author="They", root_doc="book/index",
+        html_title="Book", language="en", author="They", root_doc="book/index",
         attention_site="https://book.example.org",
     )  # fmt: skip
     page = findable.about(config, "book/scaling", "Scaling", "What it tells.", "")

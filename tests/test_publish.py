@@ -8,15 +8,17 @@ from pathlib import Path
 import pytest
 import yaml
 
-TEXT = (Path(__file__).parents[1] / ".github" / "workflows" / "site.yml").read_text("utf-8")
+WORKFLOWS = Path(__file__).parents[1] / ".github" / "workflows"
+TEXT = (WORKFLOWS / "site.yml").read_text("utf-8")
 JOBS = yaml.safe_load(TEXT)["jobs"]
 SCRIPT = next(s["run"] for s in JOBS["publish"]["steps"] if s.get("name") == "Publish")
 TRAP = "touch $TRAP"
 
 
-def test_every_action_is_pinned_by_its_commit():
-    uses = re.findall(r"uses: (\S+)(.*)", TEXT)
-    assert len(uses) == 4
+@pytest.mark.parametrize("name, count", [("site", 4), ("colab", 5)])
+def test_every_action_is_pinned_by_its_commit(name, count):
+    uses = re.findall(r"uses: (\S+)(.*)", (WORKFLOWS / f"{name}.yml").read_text("utf-8"))
+    assert len(uses) == count
     for action, note in uses:
         assert re.fullmatch(r"actions/[\w-]+@[0-9a-f]{40}", action), action
         assert re.fullmatch(r"  # v\d+\.\d+\.\d+", note), f"{action}: which version is it?"

@@ -356,7 +356,7 @@ def alone(views: int = 1, worker: bool = True) -> str:
     hashes = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
     policy = pack.POLICY.format(hashes=hashes)
     if not worker:
-        policy = policy.replace("worker-src blob:", "worker-src 'none'")
+        policy = policy.replace("worker-src 'self' blob:", "worker-src 'none'")
     place = (
         "<div data-explorer=train_here data-model=m><script type=application/json>"
         f"{state}</script></div>"

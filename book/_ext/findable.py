@@ -31,7 +31,7 @@ def last_changed(path: Path) -> str:
 
 def about(config, docname: str, title: str, description: str, changed: str) -> dict:
     """The page as structured data: the start page is the book, any other page a part of it."""
-    book = {"@type": "Book", "name": config.project, "inLanguage": config.language or "en"}
+    book = {"@type": "Book", "name": config.html_title, "inLanguage": config.language or "en"}
     if site := config.attention_site:
         book["url"] = f"{site}/"
     if docname == config.root_doc:

@@ -92,4 +92,17 @@
     new IntersectionObserver(([entry]) =>
       document.body.classList.toggle("scrolled", entry.boundingClientRect.y < 0)).observe(top);
   }
+
+  // Over http a worker keeps what is read (scripts/sw.js); what came before it was there is named.
+  const worker = navigator.serviceWorker;
+  const at = new URL("../sw.js", document.currentScript.src);
+  async function keepReading() {
+    await worker.register(at);
+    const parts = performance.getEntriesByType("resource").map(({ name }) => name);
+    const own = parts.filter((name) => name.startsWith(location.origin) && name !== at.href);
+    (await worker.ready).active.postMessage([location.href.split(/[?#]/)[0], ...own]);
+  }
+  if (worker && location.protocol.startsWith("http")) {
+    addEventListener("load", () => setTimeout(() => keepReading().catch(() => {}), 1000));
+  }
 })();
