@@ -146,7 +146,9 @@ class Deck:
         pages: list[list[str]] = [[]]
         count = 0
         for point in points.find_all("li", recursive=False):
-            text = first(point.p or point, WORDS // 2) if short else inside(str(point))
+            text = inside(str(point))
+            if short or words([point]) > WORDS:
+                text = first(point.p or point, WORDS // 2 if short else WORDS)
             size = words(BeautifulSoup(text, "html.parser"))
             if pages[-1] and count + size > WORDS:
                 pages.append([])

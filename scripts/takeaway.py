@@ -13,11 +13,11 @@ from pathlib import Path
 import browser
 import matplotlib
 from figure_files import LICENCE, ROOT, Figure, about, index, make
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser, sync_playwright
 from pypdf import PdfReader, PdfWriter
 
 
-def pdfs(chosen: list[Figure], folder: Path, known: dict[str, str]) -> None:
+def pdfs(chrome: Browser, chosen: list[Figure], folder: Path, known: dict[str, str]) -> None:
     """Print all figures at once, each on a sheet of its size, and take the sheets apart."""
     fonts = Path(matplotlib.get_data_path(), "fonts", "ttf")
     faces = "".join(
@@ -37,15 +37,11 @@ def pdfs(chosen: list[Figure], folder: Path, known: dict[str, str]) -> None:
     body = "".join(images)
     source.write_text(f"<!doctype html><meta charset=utf-8><style>{style}</style>{body}", "utf-8")
     try:
-        with sync_playwright() as playwright:
-            chrome = playwright.chromium.launch(
-                executable_path=browser.find(), args=["--no-sandbox", "--disable-gpu"]
-            )
-            page = chrome.new_page()
-            page.goto(source.as_uri())
-            page.evaluate("document.fonts.ready.then(() => {})")
-            page.pdf(path=target, prefer_css_page_size=True, print_background=True)
-            chrome.close()
+        page = chrome.new_page()
+        page.goto(source.as_uri())
+        page.evaluate("document.fonts.ready.then(() => {})")
+        page.pdf(path=target, prefer_css_page_size=True, print_background=True)
+        page.close()
         printed = PdfReader(target)
         if len(printed.pages) != len(chosen):
             raise RuntimeError(f"{len(chosen)} figures were {len(printed.pages)} sheets")
@@ -73,7 +69,12 @@ def main() -> int:
             "CHROMIUM=/path/to/chrome make figures"
         )
     chosen, known, folder = make(site), about(site), site / "figures"
-    pdfs(chosen, folder, known)
+    with sync_playwright() as playwright:
+        chrome = playwright.chromium.launch(
+            executable_path=browser.find(), args=["--no-sandbox", "--disable-gpu"]
+        )
+        pdfs(chrome, chosen, folder, known)
+        chrome.close()
     with zipfile.ZipFile(folder / "figures.zip", "w", zipfile.ZIP_DEFLATED) as packed:
         packed.write(ROOT / "LICENSE-text.md", "LICENSE-text.md")
         captions = "\n".join(f"{f.name}\t{f.title}\t{f.said}" for f in chosen)
