@@ -6,7 +6,9 @@ And the book without solutions (ANSWERS=0), or without the exercises' folded hin
 are executed and checked as ever, and taken out when a page is written. Numbers stay the same.
 """
 
+import json
 import re
+from pathlib import Path
 
 from answers import shown
 from docutils import nodes
@@ -90,7 +92,23 @@ def _read(app, config):
         config.html_copy_source = False
 
 
+def forget_words(path: Path) -> None:
+    """Drop the words of no page from a search index: Sphinx keeps those of an earlier build."""
+    text = path.read_text("utf-8")
+    index = json.loads(text.removeprefix("Search.setIndex(").removesuffix(")"))
+    for kind in ("terms", "titleterms"):
+        index[kind] = {word: pages for word, pages in index[kind].items() if pages != []}
+    path.write_text(f"Search.setIndex({json.dumps(index)})", "utf-8")
+
+
+def _forget(app, exception):
+    path = Path(app.outdir) / "searchindex.js"
+    if not exception and not app.config.attention_answers and path.exists():
+        forget_words(path)
+
+
 def setup(app):
+    app.connect("build-finished", _forget)
     app.add_config_value("attention_answers", True, "html")
     app.add_config_value("attention_hints", True, "html")
     app.connect("config-inited", _read)
