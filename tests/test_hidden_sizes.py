@@ -14,7 +14,7 @@ CHECKED = {e.id: (c, e) for c in KNOWN.chapters.values() for e in c.exercises if
 # Their inputs are no tensors of some size: numbers, lists, words, layers, or none at all. Most of
 # these are drawn anew by their seed; those that are not are in FIXED.
 NO_SIZE = {
-    "ex-blocks-count", "ex-practice-bytes", "ex-qkv-merge", "ex-writing-merge",
+    "ex-blocks-count", "ex-practice-bytes", "ex-qkv-merge", "ex-writing-decode",
     "ex-motivation-layers", "ex-scaling-variance", "ex-multi-head-count",
 }  # fmt: skip
 FIXED = {
