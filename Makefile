@@ -3,9 +3,9 @@ PYTHON ?= python3
 PORT ?= 8000
 RUN := .venv/bin/python
 COLAB := us-docker.pkg.dev/colab-images/public/runtime:latest
-export ANSWERS HINTS EXERCISES TITLE DUE INTO NBGRADER COURSE LATE TIMES ROSTER SANDBOX WORKERS
+export LANGUAGES ANSWERS HINTS EXERCISES TITLE DUE INTO NBGRADER COURSE LATE TIMES ROSTER SANDBOX WORKERS
 .PHONY: serve book test check bench bench-pages notebooks course grade gradescope anki quiz pdf epub epubcheck zip downloads colab slides figures install
-.PHONY: pins mutants future checked links
+.PHONY: pins mutants future messages checked links
 
 serve: book
 	$(RUN) scripts/serve.py --port $(PORT)
@@ -36,6 +36,9 @@ grade: install
 
 gradescope: book
 	$(RUN) scripts/gradescope.py
+
+messages: install
+	$(RUN) scripts/build.py --messages
 
 anki: book
 	$(RUN) scripts/anki.py
