@@ -3,9 +3,9 @@ PYTHON ?= python3
 PORT ?= 8000
 RUN := .venv/bin/python
 COLAB := us-docker.pkg.dev/colab-images/public/runtime:latest
-export ANSWERS HINTS EXERCISES TITLE DUE INTO NBGRADER COURSE LATE TIMES ROSTER SANDBOX WORKERS
+export LANGUAGES ANSWERS HINTS EXERCISES TITLE DUE INTO NBGRADER COURSE LATE TIMES ROSTER SANDBOX WORKERS
 .PHONY: serve book test check bench bench-pages notebooks course grade gradescope anki quiz pdf epub epubcheck zip downloads colab slides figures install
-.PHONY: pins mutants future
+.PHONY: pins mutants future messages checked links
 
 serve: book
 	$(RUN) scripts/serve.py --port $(PORT)
@@ -36,6 +36,9 @@ grade: install
 
 gradescope: book
 	$(RUN) scripts/gradescope.py
+
+messages: install
+	$(RUN) scripts/build.py --messages
 
 anki: book
 	$(RUN) scripts/anki.py
@@ -78,6 +81,12 @@ mutants: install
 
 future: install
 	$(RUN) scripts/future.py
+
+checked: book
+	$(RUN) scripts/checked.py
+
+links: book
+	$(RUN) scripts/links.py
 
 install:
 	@$(PYTHON) scripts/install.py

@@ -14,10 +14,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import figure_files
+import languages
 import slides
 from pack import pack
 
@@ -53,7 +55,12 @@ def run(what: str, *command: object, **more: str) -> None:
 
 def jupyter_book(digest: str, builder: str, *options: str) -> None:
     run(
-        {"html": "Executing chapters and writing pages", "ipynb": "Writing notebooks"}[builder],
+        {
+            "html": "Executing chapters and writing pages",
+            "ipynb": "Writing notebooks",
+            "translated": "Writing translated pages",
+            "messages": "Collecting sentences",
+        }[builder],
         Path(sys.executable).with_name("jupyter-book"), "build", ".", *STRICT, *options,
         ATTENTION_DIGEST=digest,
     )  # fmt: skip
@@ -129,13 +136,15 @@ def keep_reading(site: Path) -> None:
     worker.write_text(text.replace("{version}", whole.hexdigest()[:12]), "utf-8")
 
 
-def publish() -> None:
-    """Assemble the site beside the old one, then exchange them: all of it or nothing."""
+def publish(others: Sequence[str] = ()) -> None:
+    """Assemble the site beside the old one, with these other languages; then exchange them."""
     fresh, old = BUILD / "site", BUILD / "site-before"
     for folder in (fresh, old):
         shutil.rmtree(folder, ignore_errors=True)
     skip = shutil.ignore_patterns(".buildinfo", "reports", "objects.inv")
     shutil.copytree(BUILD / "html", fresh, ignore=skip)
+    about = json.loads((BUILD / "ipynb" / "exercises.json").read_text("utf-8"))
+    languages.place(BUILD / "translated", fresh, others, about["site"])
     pack(fresh)
     slides.make(fresh)
     figure_files.make(fresh)
@@ -145,7 +154,6 @@ def publish() -> None:
     )
     shutil.copytree(BUILD / "wheels", fresh / "wheels")
     (fresh / ".nojekyll").touch()
-    about = json.loads((BUILD / "ipynb" / "exercises.json").read_text("utf-8"))
     if domain := own_domain(about["site"]):
         (fresh / "CNAME").write_text(f"{domain}\n")
     keep_reading(fresh)
@@ -192,7 +200,15 @@ def main() -> int:
     parser.add_argument(
         "--notebooks", action="store_true", help="copy the notebooks to notebooks/ as well"
     )
+    parser.add_argument(
+        "--messages", action="store_true", help="only collect the sentences for translators"
+    )
     options = parser.parse_args()
+    if options.messages:
+        custom = ("--builder", "custom", "--custom-builder", "messages")
+        jupyter_book(freshness.digest(), "messages", *custom)
+        print("Templates are in _build/messages; the catalogues in book/locale are up to date.")
+        return 0
     try:
         missing = [name for name in ("ANSWERS", "HINTS") if not answers.shown(name)]
     except ValueError as mistake:
@@ -200,13 +216,17 @@ def main() -> int:
         return 1
     state = "as it was"
     try:
+        others = languages.wanted(ROOT / "book" / "locale", os.environ.get("LANGUAGES", ""))
         restore()
         # taken once: a change of the package while pages are made is the next build's, whole
         package = freshness.digest()
         jupyter_book(package, "html")
         jupyter_book(package, "ipynb", "--builder", "custom", "--custom-builder", "ipynb")
+        if others:
+            custom = ("--builder", "custom", "--custom-builder", "translated")
+            jupyter_book(package, "translated", *custom)
         wheel(BUILD / "wheels")
-        publish()
+        publish(others)
         state = "new"
         shutil.rmtree(BUILD / "site-before", ignore_errors=True)
         without = f", without {' and '.join(missing).lower()}" if missing else ""

@@ -7,6 +7,7 @@ import functools
 import http.server
 import sys
 import threading
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -56,7 +57,9 @@ def pytest_xdist_make_scheduler(config, log):
     return ByGroup(config, log)
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
+    config.collected = Counter(item.nodeid.partition("::")[0] for item in items)
+
     def place(item):
         name = item.path.stem.removeprefix("test_")
         long = LONGEST.index(name) if name in LONGEST else len(LONGEST)

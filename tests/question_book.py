@@ -109,6 +109,25 @@ TWO = (
 1 + 1
 ```
 
+```{guess} On a line
+:name: guess-place
+:type: place
+:min: -1
+:max: 1
+:step: 0.1
+:unit: m
+:answer: 0.3
+:tolerance: 0.05
+Where is the peak?
+
+=== answer
+Near 0.3.
+
+=== hint 0
+Not in the middle.
+```
+
+
 (a-section)=
 ## A section
 

@@ -1,5 +1,5 @@
-"""The explorers in a real notebook: JupyterLab with the newest widgets, and the classic notebook
-with ipywidgets 7.7.1 as Colab has it."""
+"""Explorers and a question in a real notebook: JupyterLab with the newest widgets, and the classic
+notebook with ipywidgets 7.7.1 as Colab has it."""
 
 import os
 import secrets
@@ -16,7 +16,13 @@ import nbformat
 import pytest
 from test_notebooks import ROOT, colab_environment
 
+from attention.widgets.question import seal
+
 pytestmark = pytest.mark.notebook
+
+ASKED = {"name": "ask", "type": "number", "answer": 0.5, "tolerance": 0.01, "kind": "check"}
+ASKED |= {"title": "How many?", "told": "<p>Half of <math><mn>1</mn></math>.</p>"}
+ASKED |= {"hints": [{"wrong": 2.0, "told": "<p>If you had 2:</p><p>Upside down.</p>"}]}
 
 CELLS = [
     "from attention.widgets import Masks, Temperature\n"
@@ -28,6 +34,8 @@ CELLS = [
     "print('from the hand', warm.temperature, masks.layers)",
     "warm.temperature = 5.0\nmasks.layers = 7\nprint('from Python')",
     "print('in the end', warm.temperature)",
+    f"from attention.widgets import Question\nquestion = Question({seal(ASKED)!r})\nquestion",
+    "print('answered', question.got, question.given)",
 ]
 WAIT = 90_000  # milliseconds, for a kernel that imports torch on a busy machine
 
@@ -130,6 +138,19 @@ def explore(page, run, cell_text):
     settle(heat, "0.05")  # the first view follows the second
     run(6)
     printed(6, "in the end 0.05")
+    run(7)
+    question = page.locator(".explorer.question")
+    question.get_by_label("A number").click(timeout=WAIT)
+    page.keyboard.type("2,0")  # no letter or digit is a command of the notebook
+    page.keyboard.press("Enter")
+    said = question.locator(".question-said")
+    assert "✗ Not yet. 2,0 is too large." in said.inner_text() and "Upside" in said.inner_text()
+    question.get_by_label("A number").fill("1/2")
+    question.get_by_role("button", name="Check").click()
+    assert "✓ Right." in said.inner_text()
+    assert question.get_by_text("Half of 1.").is_visible()
+    run(8)
+    printed(8, "answered wrong 2,0")
 
 
 def quiet(chrome, base):

@@ -82,14 +82,14 @@ def test_the_right_answer_is_said_where_the_explanation_does_not_say_it(page):
 # elsewhere
 
 
-def test_a_notebook_has_question_options_and_a_folded_answer(small, page):
+def test_a_notebook_has_question_inputs_and_a_folded_answer(small, page):
     out, warned = sphinx(small, "ipynb")
     assert warned == ""
     made = nbformat.read(out / "one.ipynb", as_version=4)
     text = "\n\n".join(c.source for c in made.cells if c.cell_type == "markdown")
     for part in [
-        "> **Guess first: Which *word*?**\n>\n> Which word does *it* match best?\n>\n> - *cat*\n"
-        "> - *mat*, $a \\cdot b$\n> - *it* itself\n\n<details>\n<summary>Answer</summary>\n\n*it* "
+        "> **Guess first: Which *word*?**\n>\n> Which word does *it* match best?",
+        "<details>\n<summary>Answer</summary>\n\n*it* "
         "itself: a vector has the largest product with itself, $x \\cdot x$.\n\nIf you had *cat*:"
         "\n\nNo other vector is nearer.\n\n</details>",
         "Answer: $0.9$ points\n\nWeigh and add.",
@@ -100,6 +100,13 @@ def test_a_notebook_has_question_options_and_a_folded_answer(small, page):
     ]:
         assert part in text, f"{part!r} is not in:\n{text}"
     assert "===" not in text and "data-question" not in text
+    at = next(k for k, c in enumerate(made.cells) if "Which *word*" in c.source)
+    ask, answer = made.cells[at + 1 : at + 3]
+    assert ask.source.startswith("# @title Run this cell to answer: guess-self\n")
+    shown = "- *cat*\n- *mat*, $a \\cdot b$\n- *it* itself"
+    assert ask.outputs[0].data == {"text/markdown": shown, "text/plain": shown}
+    assert answer.source.startswith("<details>")
+    assert sum("Question(" in c.source for c in made.cells) == 4, "none for the open one"
 
 
 @pytest.mark.parametrize(("builder", "name"), [("latex", "*.tex"), ("epub", "one.xhtml")])
@@ -119,12 +126,13 @@ GOOD = {
     "choice": ":name: check-x\n:type: choice\n:answer: 1\nWhich?\n\n- a\n- b\n\n=== answer\nA.\n",
     "number": ":name: check-x\n:type: number\n:answer: 2\nHow many?\n\n=== answer\nTwo.\n",
     "matrix": ":name: check-x\n:type: matrix\n:answer: 1, 2\nRow?\n\n=== answer\nIt.\n",
+    "place": ":name: check-x\n:type: place\n:min: 0\n:max: 4\n:answer: 2\nHm?\n\n=== answer\n2.\n",
     "open": ":name: check-x\n:type: open\nWhy?\n\n=== answer\nSo.\n",
 }
 BAD = {  # how a good question is spoilt, and what the warning says of it
     "no name": ("number", ":name: check-x\n", "", "it needs a :name:"),
     "name": ("number", "check-x", "Check X", "small letters, digits and -; got 'Check X'"),
-    "type": ("number", "type: number", "type: guess", "choice, number, matrix, open; got 'guess'"),
+    "type": ("number", "type: number", "type: guess", "number, place, matrix, open; got 'guess'"),
     "no type": ("number", ":type: number\n", "", ":type: is one of"),
     "no answer": ("number", ":answer: 2\n", "", "it needs an :answer:"),
     "words": ("number", "answer: 2", "answer: two", "a number was wanted; got 'two'"),
@@ -150,6 +158,13 @@ BAD = {  # how a good question is spoilt, and what the warning says of it
     "glue": ("number", "answer: 2", "answer: glue:none", "nothing is glued as none"),
     "glued array": ("matrix", "1, 2", "glue:array", "array must be glued as a number or a list"),
     "glued range": ("choice", "answer: 1", "answer: glue:seven", "there is no option 7"),
+    "no end": ("place", ":max: 4\n", "", "a place needs a :max:, an end of its line"),
+    "end": ("place", "max: 4", "max: four", ":max: a number was wanted; got 'four'"),
+    "ends": ("place", "min: 0", "min: 4", ":min: must be less than :max:; got 4 and 4"),
+    "off the line": ("place", "answer: 2", "answer: 5", "its answer 5 is not on its line, 0 to 4"),
+    "step": ("place", "min: 0", "min: 0\n:step: 0", ":step: must be from above 0 to 4; got 0"),
+    "step nan": ("place", "min: 0", "min: 0\n:step: nan", ":step: a number was wanted"),
+    "ends of a number": ("number", ":answer:", ":min: 0\n:answer:", "only a place has a :min:"),
     "option": ("number", ":type:", ":kind: x\n:type:", "kind"),
 }  # fmt: skip
 CELL = """```{code-cell} python

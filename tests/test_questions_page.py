@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 import question_book
 from bs4 import BeautifulSoup
-from question_book import ROOT, words
-
-SCRIPTS = ROOT / "book" / "_ext" / "question_scripts"
+from question_book import words
 
 
 @pytest.fixture(scope="module")
@@ -22,10 +20,6 @@ def small(tmp_path_factory):
 @pytest.fixture(scope="module")
 def page(small):
     return question_book.read(small, "one")
-
-
-def test_the_script_of_a_chapter_is_small():
-    assert len(gzip.compress((SCRIPTS / "questions.js").read_bytes())) <= 8192
 
 
 def test_a_page_without_questions_loads_none_of_it(small, page):
@@ -104,6 +98,32 @@ def test_a_guess_gets_the_truth_beside_it_and_the_answer_unfolds(visit):
     guess.get_by_role("button").click()
     assert said(guess) == "✓ Right."
     assert told(shown) == [["guess-self", "wrong"]], "the first answer counts"
+
+
+@pytest.mark.browser
+def test_a_mark_on_a_line_by_keyboard_and_by_hand(visit):
+    shown = visit("two")
+    place = shown.locator("#guess-place")
+    line, button = place.get_by_label("Your mark"), place.get_by_role("button")
+    assert line.get_attribute("aria-valuetext") == "no mark yet"
+    button.click()
+    assert said(place) == "There is no mark yet: move it along the line." and told(shown) == []
+    line.press("ArrowRight")
+    assert line.get_attribute("aria-valuetext") == "0.1 m"
+    for _ in range(3):
+        line.press("ArrowRight")
+    truth = place.locator(".question-truth")
+    assert not truth.is_visible() and not unfolded(place)
+    button.click()
+    assert said(place) == "✗ Not so. You said 0.4; it is 0.3 m: 0.1 away."
+    assert truth.is_visible() and truth.inner_text().split() == ["▲", "0.3"] and unfolded(place)
+    box, arrow = line.bounding_box(), truth.locator("i").bounding_box()
+    middle = arrow["x"] + arrow["width"] / 2
+    assert abs(middle - (box["x"] + 8 + 0.65 * (box["width"] - 16))) < 1.5
+    line.click()  # in the middle, where it is not moved by it
+    button.click()
+    assert said(place) == "✗ Not so. You said 0; it is 0.3 m: 0.3 away. Not in the middle."
+    assert told(shown) == [["guess-place", "wrong"]]
 
 
 @pytest.mark.browser
@@ -335,8 +355,9 @@ def status(shown) -> str:
     return shown.locator(".review-status").inner_text()
 
 
-def test_scripts_of_a_chapter_are_small_together():
-    both = b"".join((SCRIPTS / f"{name}.js").read_bytes() for name in ("questions", "memory"))
+def test_scripts_of_a_chapter_are_small_together(small):
+    folder = small / "out" / "html" / "_static" / "questions"
+    both = b"".join((folder / f"{name}.js").read_bytes() for name in ("questions", "memory"))
     assert len(gzip.compress(both)) <= 8192
 
 

@@ -22,7 +22,7 @@ from attention.widgets import _base
 HERE = Path(__file__).parent
 WIDGETS = Path(widgets.__file__).parent
 CLASSES = [getattr(widgets, name) for name in widgets.__all__ if name[0].isupper()]
-CLASSES = [cls for cls in CLASSES if cls is not widgets.Explorer]
+CLASSES = [cls for cls in CLASSES if cls not in (widgets.Explorer, widgets.Question)]
 NAMES = [cls.name for cls in CLASSES]
 SHARED = "\n".join(_base._BETWEEN.sub("", _base._shared(part)) for part in _base.SHARED)
 INFINITIES = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}

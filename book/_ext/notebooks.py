@@ -2,8 +2,8 @@
 
 It starts from the resolved doctrees, which it shares with the HTML build, so that nothing is read
 or executed again. Code comes from the notebook that MyST-NB has executed, prose from the doctree
-by way of notebook_markdown.py. Outputs are dropped, except the still picture of an explorer, which
-stands in its place until the cell is run, and on code hosts for good.
+by way of notebook_markdown.py. Outputs are dropped, except the still picture of an explorer and the
+options of a question, which stand in their place until the cell is run, and on code hosts for good.
 
 exercises.json and questions.json, beside the notebooks and not published, are what course.py,
 anki.py and quiz.py in scripts/ work from.
@@ -18,13 +18,15 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import nbformat
+import own_numbers
 from answers import BEGIN, gentle, notebook, stub, unmarked
 from docutils import nodes
 from exercises import facts
 from myst_nb.core.render import WIDGET_VIEW_MIMETYPE
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 from notebook_markdown import Markdown, details, fenced
-from question_export import export
+from question_export import Asker, export
+from questions import asking, question, telling
 from sphinx.builders import Builder
 from sphinx.errors import ExtensionError
 from sphinx.transforms.post_transforms import SphinxPostTransform
@@ -33,6 +35,10 @@ from sphinx_exercise.nodes import exercise_enumerable_node, exercise_node, solut
 SETUP = Path(__file__).with_name("setup_cell.py")
 BRANCH = "gh-pages"  # the branch that the site is published from, notebooks/ included
 CREDIT = ("shape", "sums", "values", "extremes")  # what partial credit is given for
+ASK = """# @title Run this cell to answer: {}
+from attention.widgets import Question
+
+Question("{}")"""
 HIDDEN = {"hide-input", "hide-cell", "remove-input"}
 
 
@@ -114,6 +120,9 @@ class Page:
             elif isinstance(child, solution_node):
                 flush()
                 self.solution(child)
+            elif isinstance(child, question) and child["asked"]["type"] != "open":
+                flush()
+                self.question(child)
             elif "toctree-wrapper" not in getattr(child, "attributes", {}).get("classes", ()):
                 prose.append(child)
         flush()
@@ -177,6 +186,18 @@ class Page:
         for figure in figures:
             self.markdown(self.write.anchor(figure) + self.write.caption(figure, alt))
 
+    def question(self, node: question) -> None:
+        """Its text, a cell that takes an answer, and the answer folded."""
+        self.markdown(self.write.anchor(node) + "\n\n" + asking(self.write, node, options=False))
+        sealed = Asker(self.builder, self.docname).sealed(node)
+        self.code(ASK.format(node["asked"]["name"], sealed), hidden=True)
+        options = [part for part in node.children if part.get("part") == "options"]
+        if options:
+            shown = self.write.blocks(list(options[0].children))
+            data = {"text/markdown": shown, "text/plain": shown}
+            self.cells[-1].outputs = [new_output("display_data", data=data)]
+        self.markdown(telling(self.write, node))
+
     # exercises
 
     def exercise(self, node: nodes.Element) -> None:
@@ -206,6 +227,20 @@ class Page:
         level = "#" * min(self.level + 1, 6)
         parts = [anchor, f"{level} {head}", about, prose]
         self.markdown("\n\n".join(part for part in parts if part))
+
+    def own_numbers(self) -> None:
+        """Note the cells that draw an exercise's numbers, if they fit its text."""
+        for cell in self.executed:
+            if label := cell.metadata.get("own"):
+                try:
+                    exercise = self.exercises[label]
+                    own = own_numbers.read(cell.source)
+                    own_numbers.written(own, exercise["prose"], own_numbers.draw(own, ""))
+                except (KeyError, ValueError) as error:
+                    raise ExtensionError(
+                        f"{self.docname}: own numbers of {label}: {error}"
+                    ) from None
+                exercise["own"] = cell.source
 
     def solution(self, node: nodes.Element) -> None:
         known = self.exercises.get(node.get("target_label", ""))
@@ -327,6 +362,7 @@ class NotebookBuilder(Builder):
         for docname, tree in doctrees.items():
             page = Page(self, docname, tree)
             page.emit(tree.children)
+            page.own_numbers()
             made = notebook(page.cells, page.name)
             path = out / f"{docname}.ipynb"
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -13,6 +13,8 @@ from docutils import nodes
 from questions import question
 from sphinx import addnodes
 
+from attention.widgets import _base
+
 SCRIPTS = Path(__file__).with_name("question_scripts")
 FOLDER = "questions"  # under _static; the theme would load what lies at its top on every page
 TERM = (
@@ -95,13 +97,23 @@ def _forget(app, env, docname):
     vars(env).setdefault("question_terms", {}).pop(docname, None)
 
 
+def _file(path: Path) -> str:
+    """A script or a style sheet of the page, with what it shares with the notebooks' questions."""
+    text = path.read_text("utf-8")
+    if path.name == "questions.js":
+        return f"(() => {{\n{_base.functions('questions')}{text}}})();\n"
+    if path.name == "questions.css":
+        return Path(_base.__file__).with_name("question.css").read_text("utf-8") + text
+    return text
+
+
 def _write_scripts(app, exception):
     if exception or app.builder.name != "html":
         return
     folder = Path(app.outdir) / "_static" / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     for path in SCRIPTS.iterdir():
-        (folder / path.name).write_text(path.read_text("utf-8"), "utf-8")
+        (folder / path.name).write_text(_file(path), "utf-8")
     index = f"window.attentionTerms = {json.dumps(vars(app.env).get('question_terms', {}))};\n"
     (folder / "cards-index.js").write_text(index, "utf-8")
 

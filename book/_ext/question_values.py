@@ -10,7 +10,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-TYPES = ("choice", "number", "matrix", "open")
+TYPES = ("choice", "number", "place", "matrix", "open")
 NUMBER = r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?"
 Glue = Callable[[str], str]  # the text of a glued value, by its name
 
@@ -100,7 +100,35 @@ def read(kind: str, text: str, options: int, glue: Glue) -> Any:
     value = literal(text, glue)
     if kind == "choice":
         return choices(value, options)
-    return number(value) if kind == "number" else matrix(value)
+    return matrix(value) if kind == "matrix" else number(value)
+
+
+def line(said: dict[str, str], truth: float) -> dict[str, float]:
+    """The line of a `place`: its ends and its steps, a hundred unless said otherwise.
+
+    >>> line({"min": "0", "max": "5"}, 2.5)
+    {'min': 0.0, 'max': 5.0, 'step': 0.05}
+    """
+    made = {}
+    for name in ("min", "max"):
+        if name not in said:
+            raise BadQuestion(f"a place needs a :{name}:, an end of its line")
+        try:
+            made[name] = number(said[name])
+        except BadQuestion as error:
+            raise BadQuestion(f":{name}: {error}") from None
+    low, high = made["min"], made["max"]
+    if not low < high:
+        raise BadQuestion(f":min: must be less than :max:; got {low:g} and {high:g}")
+    try:
+        made["step"] = number(said.get("step", (high - low) / 100))
+    except BadQuestion as error:
+        raise BadQuestion(f":step: {error}") from None
+    if not 0 < made["step"] <= high - low:
+        raise BadQuestion(f":step: must be from above 0 to {high - low:g}; got {made['step']:g}")
+    if not low <= truth <= high:
+        raise BadQuestion(f"its answer {truth:g} is not on its line, {low:g} to {high:g}")
+    return made
 
 
 def tolerance(text: str, truth: Any) -> float:
@@ -123,7 +151,7 @@ def same(kind: str, a: Any, b: Any, within: float) -> bool:
     """Whether two answers count as one."""
     if kind == "choice":
         return a == b
-    if kind == "number":
+    if kind in ("number", "place"):
         return abs(a - b) <= within + 1e-9 * max(1, abs(a))
     one, other = sum(a, []), sum(b, [])
     return len(one) == len(other) and all(
@@ -158,7 +186,7 @@ def spoken(text: str) -> str:
 
 def tex(kind: str, value: Any, within: float) -> str:
     """A number or a matrix in TeX."""
-    if kind == "number":
+    if kind != "matrix":
         return shown(value, within)
     rows = r" \\ ".join(" & ".join(shown(v, within) for v in row) for row in value)
     return rf"\begin{{pmatrix}} {rows} \end{{pmatrix}}"

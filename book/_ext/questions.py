@@ -38,7 +38,7 @@ class Question(SphinxDirective):
     final_argument_whitespace = True
     option_spec = {
         name: directives.unchanged_required
-        for name in ("name", "type", "answer", "tolerance", "unit")
+        for name in ("name", "type", "answer", "tolerance", "unit", "min", "max", "step")
     }
 
     def run(self) -> list[nodes.Node]:
@@ -113,6 +113,8 @@ class Question(SphinxDirective):
         hints = [part for part in parts if part["part"] == "hint"]
         asked: dict[str, Any] = {"name": label, "type": kind}
         node["asked"] = asked
+        if (ends := sorted({"min", "max", "step"} & set(self.options))) and kind != "place":
+            raise BadQuestion(f"only a place has a :{ends[0]}:")
         if kind == "open":
             if said or hints:
                 raise BadQuestion("an open question has no :answer: and no hints")
@@ -127,6 +129,8 @@ class Question(SphinxDirective):
         if kind != "choice":
             within = asked["tolerance"] = values.tolerance(self.options.get("tolerance", ""), truth)
         asked["answer"] = truth
+        if kind == "place":
+            asked |= values.line(self.options, truth)
         if unit := self.options.get("unit"):
             asked["unit"] = unit
         for hint in hints:
@@ -208,19 +212,31 @@ def depart_part(self, node: question_part) -> None:
 # Markdown
 
 
-def markdown(write: Any, node: question) -> str:
-    """The question as a quotation with its options, and the answer folded under it."""
-    from notebook_markdown import details, quoted
+def asking(write: Any, node: question, options: bool = True) -> str:
+    """The question as a quotation, with its options."""
+    from notebook_markdown import quoted
 
     title, *parts = node.children
-    above = [part for part in parts if part["part"] != "answer"]
+    shown = ("text", "options") if options else ("text",)
+    above = [part for part in parts if part["part"] in shown]
     body = write.blocks([c for part in above for c in part.children], nested=True)
-    answer = next(part for part in parts if part["part"] == "answer")
+    return quoted(f"**{write.inline(title)}**\n\n{body}")
+
+
+def telling(write: Any, node: question) -> str:
+    """The answer, folded, with what is said of the usual mistakes."""
+    from notebook_markdown import details
+
+    answer = next(part for part in node.children[1:] if part["part"] == "answer")
     hints = [part for part in answer.children if isinstance(part, question_part)]
     told = [c for c in answer.children if c not in hints]
     told += [c for hint in hints for c in hint.children]
-    head = quoted(f"**{write.inline(title)}**\n\n{body}")
-    return f"{head}\n\n{details('Answer', write.blocks(told))}"
+    return details("Answer", write.blocks(told))
+
+
+def markdown(write: Any, node: question) -> str:
+    """The question with its options, and the answer folded under it."""
+    return f"{asking(write, node)}\n\n{telling(write, node)}"
 
 
 # everything else

@@ -297,6 +297,7 @@ def induction(function: Callable[..., Any]) -> None:
     positions after earlier occurrences of its own token.
     """
     cases = [[3, 1, 4, 3], [0, 1, 0, 2, 0, 3, 0], [2, 2, 2, 2], [5, 4, 3, 5, 4, 3, 5]]
+    cases += [list(row) for row in draw(0, 3, *[(0, 5)] * 9)]
     for case in cases:
         ids = torch.tensor(case)
         n, size = len(case), 6
@@ -347,7 +348,12 @@ def copies(function: Callable[..., Any]) -> None:
         "day the cat ran far and the dog sat on the mat.": 6,
         "": 0,
     }
-    for sample, right in cases.items():
+    known = [(sample, text, right) for sample, right in cases.items()]
+    for row in draw(0, 4, *[(0, 3)] * 40):
+        words = ["the cat sat on".split()[i] for i in row]
+        sample, other = words[:8], " ".join(words[8:])
+        known.append((" ".join(sample), other, _longest(sample, other)))
+    for sample, text, right in known:
         found = call(function, sample, text)
         if isinstance(found, Tensor) and found.numel() == 1:
             found = found.item()
@@ -364,7 +370,7 @@ def copies(function: Callable[..., Any]) -> None:
             raise NotYet("the whole sample is not a copy; look at every part of it")
         if found == _leading(words, text):
             raise NotYet("a copy may begin at any word of the sample, not only at the first")
-        raise NotYet(f"for {sample!r} it must be {right}; got {found}")
+        raise NotYet(f"for {sample!r} it must be {right}; got {found} (the text is {text!r})")
     passed("the longest run of words that the sample shares with the text")
 
 

@@ -1,4 +1,7 @@
-"""The explorers: figures that answer the reader's hand, in the page and in a notebook."""
+"""The explorers: figures that answer the reader's hand, in the page and in a notebook.
+
+Beside them `Question`, which takes the answer to a question of the book in a notebook.
+"""
 
 from ._base import Explorer, static_module
 from .attention_view import AttentionView
@@ -12,6 +15,7 @@ from .patches import PatchAttention
 from .paths import Paths
 from .positions import Positions
 from .qkv_plane import QKVPlane
+from .question import Question
 from .root_dk import RootDk
 from .rotary_arrows import RotaryArrows
 from .sinusoids import Sinusoids
@@ -33,6 +37,7 @@ __all__ = [
     "Paths",
     "Positions",
     "QKVPlane",
+    "Question",
     "RootDk",
     "RotaryArrows",
     "Sinusoids",

@@ -77,10 +77,15 @@ def shared_parts(names: list[str]) -> list[str]:
     return found
 
 
+def functions(part: str) -> str:
+    """Return a part of shared.js without import and export, to stand in another script."""
+    return _EXPORT.sub("", _BETWEEN.sub("", _shared(part)))
+
+
 def module_text(name: str) -> str:
     """Return one self-contained ES module for anywidget: what the explorer shares, and itself."""
     _, body = _parts(name)
-    before = [_BETWEEN.sub("", _shared(part)) for part in shared_parts([name])]
+    before = [functions(part) for part in shared_parts([name])]
     before += [_read(f"{file}.js") for file in weights_of(name)[:1]]
     text = "\n".join(_EXPORT.sub("", source) for source in before)
     return f"{text}\n{body}\n\nexport default {{ render }};\n"
@@ -105,7 +110,7 @@ def static_module(name: str) -> str:
         return (
             "window.attentionExplorers ??= {};\n"
             "Object.assign(window.attentionExplorers.shared ??= {}, "
-            f"(({{ {used} }}) => {{\n{_EXPORT.sub('', _BETWEEN.sub('', source))}\n"
+            f"(({{ {used} }}) => {{\n{functions(name)}\n"
             f"return {{ {exports} }};\n}})(window.attentionExplorers.shared));\n"
         )
     names, body = _parts(name)

@@ -1,7 +1,7 @@
 // Live heads: a trained transformer reads "it" in a sentence of the reader's words.
 import {
   bar, explorer, fixed, halves, heatmap, list, make, onTheme, percent, presets, ramp, range, softmax,
-  transformer, write,
+  tr, transformer, write,
 } from "./shared.js";
 import { weights } from "./heads_weights.js";
 
@@ -20,9 +20,9 @@ const first = { animal: "animal", verb: "cross", place: "street", off: [], twin:
 const PRESETS = [
   ["… too tired", { ...first, adjective: "tired" }],
   ["… too wide", { ...first, adjective: "wide" }],
-  ["wide, without L1H0", { ...first, adjective: "wide", off: [[1, 0]] }],
-  ["wide, without L0H3", { ...first, adjective: "wide", off: [[0, 3]] }],
-  ["tired, L0H3 from the twin", { ...first, adjective: "tired", twin: [[0, 3]] }],
+  [tr`wide, without L1H0`, { ...first, adjective: "wide", off: [[1, 0]] }],
+  [tr`wide, without L0H3`, { ...first, adjective: "wide", off: [[0, 3]] }],
+  [tr`tired, L0H3 from the twin`, { ...first, adjective: "tired", twin: [[0, 3]] }],
 ];
 
 let model = null;
@@ -50,7 +50,7 @@ function read(words, off = [], twin = []) {
 }
 
 function render({ model: state, el }) {
-  const ex = explorer({ model: state, el, title: "Live heads", name: "heads" });
+  const ex = explorer({ model: state, el, title: tr`Live heads`, name: "heads" });
   const start = presets({ ex, items: PRESETS, keys: KEYS });
 
   const selects = {};
@@ -71,7 +71,7 @@ function render({ model: state, el }) {
   };
   const answers = [0, 1, 6].map(shareRow);
   const meaning = make("div", { class: "shares" },
-    make("p", { class: "heading", text: "what “it” means, as the model sees it" }),
+    make("p", { class: "heading", text: tr`what “it” means, as the model sees it` }),
     ...answers.map((row) => row.node));
 
   const maps = range(2).map((layer) => range(4).map((head) => {
@@ -82,16 +82,16 @@ function render({ model: state, el }) {
     make("span", { class: "picture" }, canvas, make("i", { class: "row-of-it" })),
     make("span", { class: "map-name", text: name }));
     const others = (key) => ex.get(key).filter(([l, h]) => l !== layer || h !== head);
-    const says = make("select", { "aria-label": `head ${name} is`,
+    const says = make("select", { "aria-label": tr`head ${name} is`,
       "data-lm-suppress-shortcuts": "true",
       on: { input: () => ex.set(Object.fromEntries(["off", "twin"].map((key) => [key,
         [...others(key), ...(says.value === key ? [[layer, head]] : [])].sort()]))) } },
-    ...[["on", "on"], ["off", "off"], ["twin", "twin"]].map(([value, text]) =>
+    ...[["on", tr`on`], ["off", tr`off`], ["twin", tr`twin`]].map(([value, text]) =>
       make("option", { value, text })));
     return { canvas, open, says, name, node: make("div", { class: "map-box" }, open, says) };
   }));
   const gallery = make("div", { class: "gallery" }, ...maps.flatMap((row, layer) => [
-    make("p", { class: "layer", text: `layer ${layer}: heads L${layer}H0 to L${layer}H3` }),
+    make("p", { class: "layer", text: tr`layer ${layer}: heads L${layer}H0 to L${layer}H3` }),
     ...row.map((map) => map.node)]));
 
   const rowTitle = make("p", { class: "heading" });
@@ -100,17 +100,12 @@ function render({ model: state, el }) {
   const mapTitle = make("p", { class: "heading" });
   // The labels change in place: only words are rewritten when the sentence changes.
   const labels = sentence({ animal: "", verb: "", place: "", adjective: "" });
-  const table = heatmap({ label: "weights of the chosen head", rows: labels, columns: labels,
+  const table = heatmap({ label: tr`weights of the chosen head`, rows: labels, columns: labels,
     least: 0.05 });
   table.node.classList.add("scroll");
   const size = Math.floor(weights.model.replace(/=+$/, "").length * 3 / 8); // base64 of two bytes each
   const note = make("p", { class: "readline",
-    text: `${size.toLocaleString("en")} trained weights, at work in this page. `
-    + "L1H0 is head 0 of layer 1, both counted from 0; in the small maps, rows are queries, and "
-    + "the frame marks the row of “it”. “Twin” gives “it” the output that the head has in "
-    + "the same sentence with the other adjective (tired for wide, hungry for narrow, scared for "
-    + "crowded, sleepy for slippery). Other seeds train other heads: this seed was chosen for its "
-    + "clear L1H0." });
+    text: tr`${size.toLocaleString("en")} trained weights, at work in this page. L1H0 is head 0 of layer 1, both counted from 0; in the small maps, rows are queries, and the frame marks the row of “it”. “Twin” gives “it” the output that the head has in the same sentence with the other adjective (tired for wide, hungry for narrow, scared for crowded, sleepy for slippery). Other seeds train other heads: this seed was chosen for its clear L1H0.` });
   meaning.append(ex.root.querySelector(".say")); // the verdict stands under what it judges
   ex.add(start.node, line, meaning, gallery,
     make("div", { class: "pair" }, rowBox, make("div", {}, mapTitle, table.node)), note);
@@ -137,7 +132,7 @@ function render({ model: state, el }) {
     const top = probabilities.indexOf(Math.max(...probabilities));
     const p = [animal, place].map((word) => probabilities[WORDS.indexOf(word)]);
     const rest = Math.max(0, 1 - p[0] - p[1]);
-    [animal, place, "any other word"].forEach((word, i) => {
+    [animal, place, tr`any other word`].forEach((word, i) => {
       write(answers[i].name, word);
       answers[i].weight.set(i < 2 ? p[i] : rest);
       write(answers[i].number, percent(i < 2 ? p[i] : rest)
@@ -156,21 +151,21 @@ function render({ model: state, el }) {
       map.node.classList.toggle("swapped", state === "twin");
       if (map.says.value !== state) map.says.value = state;
       map.open.setAttribute("aria-pressed", String(l === layer && h === head));
-      map.open.setAttribute("aria-label", `${map.name}${
-        { on: "", off: ", off", twin: ", from the twin" }[state]}: “it” gives `
-        + `${fixed(matrix[IT][best])} to ${words[best]}; show it large`);
+      const said = { on: "", off: tr`, off`, twin: tr`, from the twin` }[state];
+      map.open.setAttribute("aria-label", tr`${map.name}${said}: “it” gives ${
+        fixed(matrix[IT][best])} to ${words[best]}; show it large`);
     }));
 
     const name = `L${layer}H${head}`;
     const chosen = all[layer][head];
-    write(rowTitle, `what “it” attends to in ${name}`);
+    write(rowTitle, tr`what “it” attends to in ${name}`);
     words.forEach((word, j) => {
       write(row[j].name, word);
       row[j].node.classList.toggle("noun", j === 1 || j === 6);
       row[j].weight.set(chosen[IT][j]);
       write(row[j].number, fixed(chosen[IT][j]));
     });
-    write(mapTitle, `who attends to whom in ${name}`);
+    write(mapTitle, tr`who attends to whom in ${name}`);
     if (words.join() !== labels.join()) {
       labels.splice(0, 12, ...words);
       for (const kind of [".side", ".top b"]) {
@@ -184,18 +179,22 @@ function render({ model: state, el }) {
     start.update();
 
     const right = FEELINGS.includes(adjective) ? animal : place;
-    const named = (pairs) => `${pairs.length > 1 ? "heads" : "head"} ${
-      list(pairs.map(([l, h]) => `L${l}H${h}`))}`;
+    const named = (pairs) => list(pairs.map(([l, h]) => `L${l}H${h}`));
     const gone = off.filter(([l, h]) => !among(twin, l, h));
     const row8 = chosen[IT];
-    ex.say(`The model takes “it” for “${WORDS[top]}” (${percent(probabilities[top])}). This is ${
-      WORDS[top] === right ? "right" : `wrong: what is too ${adjective} is “${right}”`}. ${
-      gone.length === 8 ? "All heads are off: no word can read any other. "
-        : gone.length ? `Off: ${named(gone)}. ` : ""}${
-        twin.length ? `From the twin, which ends in “${twinOf(words)[11]}”: ${named(twin)}. ` : ""}`
-      + `In ${name}, “it” gives ${fixed(row8[1])} to “${animal}” and ${fixed(row8[6])} to “${place}”${
-        { on: "", off: ", but the head is off and carries nothing",
-          twin: ", but its output comes from the twin" }[stateOf(layer, head)]}.`);
+    const ending = twinOf(words)[11];
+    const carried = { on: "", off: tr`, but the head is off and carries nothing`,
+      twin: tr`, but its output comes from the twin` }[stateOf(layer, head)];
+    ex.say([
+      tr`The model takes “it” for “${WORDS[top]}” (${percent(probabilities[top])}).`,
+      WORDS[top] === right ? tr`This is right.`
+        : tr`This is wrong: what is too ${adjective} is “${right}”.`,
+      gone.length === 8 ? tr`All heads are off: no word can read any other.`
+        : gone.length > 1 ? tr`Off: heads ${named(gone)}.` : gone.length && tr`Off: head ${named(gone)}.`,
+      twin.length > 1 ? tr`From the twin, which ends in “${ending}”: heads ${named(twin)}.`
+        : twin.length && tr`From the twin, which ends in “${ending}”: head ${named(twin)}.`,
+      tr`In ${name}, “it” gives ${fixed(row8[1])} to “${animal}” and ${fixed(row8[6])} to “${place}”${carried}.`,
+    ].filter(Boolean).join(" "));
   }
   ex.onCleanup(onTheme(() => { colours = null; draw(); }));
   return ex.start(draw, KEYS);

@@ -11,3 +11,4 @@ export * from "./shared/models.js";
 export * from "./shared/learner.js";
 export * from "./shared/byte_pairs.js";
 export * from "./shared/text_model.js";
+export * from "./shared/questions.js";

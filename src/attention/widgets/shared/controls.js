@@ -1,6 +1,6 @@
 // What a hand moves or reads: sliders, numbers, switches, presets, bars.
 import { clamp } from "./mathematics.js";
-import { short } from "./words.js";
+import { short, tr } from "./words.js";
 import { attribute, make, maths, uid, write } from "./elements.js";
 
 // A label, a native range input and its number, which may be typed. `log` makes the slider
@@ -96,12 +96,12 @@ export function choice({ label, options, onInput }) { // options: [value, words]
 
 // Presets: buttons that set several traits at once, pressed while the state is theirs; and Reset,
 // which goes back to the state the explorer opened with.
-export function presets({ ex, items, keys, label = "Start from" }) {
+export function presets({ ex, items, keys, label = tr`Start from` }) {
   const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
   const opened = Object.fromEntries(keys.map((key) => [key, ex.get(key)]));
   const buttons = items.map(([text, state]) =>
     make("button", { type: "button", on: { click: () => ex.set(state) } }, maths(text)));
-  const reset = make("button", { type: "button", class: "reset", text: "Reset",
+  const reset = make("button", { type: "button", class: "reset", text: tr`Reset`,
     on: { click: () => ex.set(opened) } });
   return {
     node: make("div", { class: "presets", role: "group", "aria-label": label }, ...buttons, reset),

@@ -1,4 +1,10 @@
-// Numbers and lists in words.
+// Numbers and lists in words, and sentences in the reader's language.
+
+// A template is looked up with its places numbered, among the words that a translated page brings.
+export const tr = (parts, ...values) => {
+  const key = parts.reduce((text, part, i) => `${text}{${i - 1}}${part}`);
+  return (globalThis.attentionWords?.[key] ?? key).replace(/\{(\d+)\}/g, (place, i) => values[i] ?? place);
+};
 
 const SUPERSCRIPT = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷",
   8: "⁸", 9: "⁹" };
@@ -34,7 +40,7 @@ export const percent = (x) => (x > 0 && x < 0.0005 ? "less than 0.1\u00a0%"
 export const count = (n, one, many = `${one}s`) => `${n} ${n === 1 ? one : many}`;
 
 export const list = (words) => (words.length < 2 ? words.join("")
-  : `${words.slice(0, -1).join(", ")} and ${words[words.length - 1]}`);
+  : tr`${words.slice(0, -1).join(", ")} and ${words[words.length - 1]}`);
 
 // 4.19 M, 263 k: three figures and a letter.
 export const brief = (n) => {
