@@ -68,7 +68,7 @@ def test_the_beam_by_hand(ran):
 
 def test_the_translator(ran):
     assert ran["exact"] == 300
-    says("A score of 300 of 300 teaches us nothing.")
+    assert ran["prefers"] >= 25  # "so these are model errors"
     reads, writes = (ran[x].split() for x in ("reads", "writes"))
     for french, english in (("chat", "cat"), ("gris", "grey"), ("voit", "sees"),
                             ("chien", "dog"), ("calme", "calm")):  # fmt: skip

@@ -93,6 +93,28 @@
       document.body.classList.toggle("scrolled", entry.boundingClientRect.y < 0)).observe(top);
   }
 
+  // A term of the glossary: its sentence appears beside it while the pointer rests on it, and on
+  // a click, a tap or Enter, which the browser does by itself.
+  for (const term of all("button.term")) {
+    const note = document.getElementById(term.getAttribute("popovertarget"));
+    if (!note?.showPopover) continue;
+    let resting;
+    note.addEventListener("toggle", ({ newState }) => {
+      if (newState !== "open") return;
+      const at = term.getBoundingClientRect(), { width, height } = note.getBoundingClientRect();
+      const room = document.documentElement.clientWidth - width - 8;
+      note.style.left = `${Math.max(8, Math.min(at.left, room))}px`;
+      note.style.top = `${at.bottom + height + 12 < innerHeight ? at.bottom + 6 : at.top - height - 6}px`;
+    });
+    term.addEventListener("pointerenter", ({ pointerType }) => {
+      if (pointerType === "mouse") resting = setTimeout(() => note.showPopover(), 300);
+    });
+    term.addEventListener("pointerleave", () => {
+      clearTimeout(resting);
+      if (document.activeElement !== term) note.hidePopover();
+    });
+  }
+
   // Over http a worker keeps what is read (scripts/sw.js); what came before it was there is named.
   const worker = navigator.serviceWorker;
   const at = new URL("../sw.js", document.currentScript.src);

@@ -39,17 +39,33 @@ LIT = {
     "masking": ("mask",),
     "blocks": ("block", "add", "feed-forward", "add again"),
     "writing": ("words", "next"),
+    "relatives": ("words", "vectors", "next"),
     "in-practice": ("block", "attention"),
     "whole": (*PARTS, *FRAMES),
 }
+NUMBERS = {  # the chapter that explains a part
+    "qkv": 2, "scores": 3, "softmax": 3, "heads": 4, "positions": 5, "mask": 6, "feed-forward": 7,
+    "add": 7, "add again": 7, "vectors": 2, "words": 8, "next": 8,
+}  # fmt: skip
 HALF = 0.16  # half the height of a part
+
+
+def numbered() -> Figure:
+    """The map with the number of its chapter at every part, for the table of contents."""
+    fig = model_map("whole")
+    for name, number in NUMBERS.items():
+        x, y, width, _ = PARTS[name]
+        fig.axes[0].text(x + width / 2, y + HALF, str(number), fontsize=11, weight="bold",
+                         ha="center", va="center", bbox={"boxstyle": "circle,pad=0.15",
+                         "facecolor": "#ffffff", "edgecolor": BLUE})  # fmt: skip
+    return fig
 
 
 def model_map(lit: str) -> Figure:
     """The whole model from words to the next word; the part of chapter `lit` in colour.
 
     ValueError if lit is not one of motivation, qkv, scaling, multi-head, positions, masking,
-    blocks, writing, in-practice, whole.
+    blocks, writing, relatives, in-practice, whole.
     """
     if lit not in LIT:
         raise ValueError(f"lit must be one of {', '.join(LIT)}; got {lit!r}")

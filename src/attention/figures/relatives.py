@@ -64,8 +64,9 @@ def cross(weights: Tensor, writes: Sequence[str], reads: Sequence[str]) -> Figur
             weight = float(weights[i, j])
             ax.plot([q, x], [0.57, 2.33], color=(GREEN, PURPLE)[i], linewidth=0.8 + 8 * weight,
                     alpha=0.8, solid_capstyle="butt", zorder=0)  # fmt: skip
-            ax.text(q + 0.3 * (x - q) - 0.2, 1.1, f"{weight:.1f}", ha="center", va="center",
-                    fontsize=11)  # fmt: skip
+            up, aside = ((0.75, -0.2), (0.6, 0.2))[i]  # near its upper end, outside its line
+            ax.text(q + up * (x - q) + aside, 0.57 + up * 1.76, f"{weight:.1f}", ha="center",
+                    va="center", fontsize=11)  # fmt: skip
     ax.text(0.02, 1.45, "who\nlooks", va="center", fontsize=11)
     return plt.gcf()
 
