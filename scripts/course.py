@@ -5,13 +5,14 @@
 reads what the notebook builder left in _build/ipynb/exercises.json and writes course/:
 
     student/      the exercises with stubs and checks, nothing else
+    students/     with ROSTER: the same for each student, with numbers of their own, and key.csv
     instructor/   the same with answers and remarks
     source/       masters for nbgrader, with points, locked checks and hidden tests
     grading.json  what `make grade` works from, answers included
     nbgrader_config.py, README.md
 
-An option that is not given is taken from the environment (EXERCISES, TITLE, DUE, INTO, NBGRADER),
-where `make course EXERCISES=...` puts it. course/ appears whole or not at all.
+An option that is not given is taken from the environment (EXERCISES, TITLE, DUE, INTO, ROSTER,
+NBGRADER), where `make course EXERCISES=...` puts it. course/ appears whole or not at all.
 """
 
 import argparse
@@ -31,6 +32,7 @@ from typing import Any
 
 import environments
 import nbformat
+import roster
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
 ROOT = Path(__file__).parents[1]
@@ -71,7 +73,7 @@ README = """# {title}
 
 - `student/`: notebooks with stubs and checks, to hand out unless you grade with nbgrader. No
   solution is in them.
-- `instructor/`: the same exercises with answers and remarks. Keep this folder to yourself.
+{students}- `instructor/`: the same exercises with answers and remarks. Keep it to yourself.
 - `grading.json`: what the grader works from, answers included. Keep it to yourself.
 - `source/` and `nbgrader_config.py`: the same again for nbgrader, with hidden tests.
 
@@ -95,6 +97,10 @@ an environment that has it and nbgrader, and open /formgrader.
 
 Solutions of the book's exercises are public on its website. What this course keeps from students
 is the hidden tests: they call the checks with other inputs and sizes.
+"""
+
+STUDENTS = """\
+- `students/`: the same for each student, with numbers of their own; `key.csv` has the answers.
 """
 
 
@@ -303,20 +309,42 @@ def chapter_notebook(
 # the course
 
 
+def own_notebooks(
+    book: dict[str, Any], chosen: dict[str, list[dict[str, Any]]], title: str, due: str,
+    students: list[roster.Student], into: Path,
+) -> dict[str, Any]:  # fmt: skip
+    """Write students/ and key.csv, with each student's own numbers; return the grader's keys."""
+    drawn: dict[str, list[dict[str, Any]]] = {}
+    for student in students:
+        folder, mine = into / "students" / student.folder, []
+        folder.mkdir(parents=True)
+        for name, exercises in chosen.items():
+            own = [roster.with_own(e, title, student) for e in exercises]
+            mine += [e for e in own if "key" in e]
+            heading = f"{title}, {student.heading}"
+            made = chapter_notebook(book, name, own, "student", heading, due)
+            nbformat.write(made, folder / f"{name}.ipynb")
+        drawn[student.id] = mine
+    (into / "key.csv").write_text(roster.table(students, drawn), "utf-8")
+    return roster.keys(students, drawn)
+
+
 def grading(
-    book: dict[str, Any], chosen: dict[str, list[dict[str, Any]]], title: str, due: str
-) -> str:
-    """What the grader works from."""
+    book: dict[str, Any], chosen: dict[str, list[dict[str, Any]]], title: str, due: str,
+    keys: dict[str, Any] | None = None,
+) -> str:  # fmt: skip
+    """What the grader works from, with the students' own answers."""
     chapters = {
         name: book["chapters"][name] | {"exercises": exercises}
         for name, exercises in chosen.items()
     }
-    return json.dumps({"title": title, "due": due, "chapters": chapters}, indent=1)
+    about = {"title": title, "due": due, "chapters": chapters, "keys": keys or {}}
+    return json.dumps(about, indent=1)
 
 
 def write_course(
     book: dict[str, Any], into: Path, wanted: str = "", title: str = "", due: str = "",
-    wheels: Path | None = None,
+    wheels: Path | None = None, students: list[roster.Student] | None = None,
 ) -> dict[str, list[dict[str, Any]]]:  # fmt: skip
     """Write the course into the new directory `into`; return the chosen exercises."""
     if into.exists():
@@ -326,6 +354,11 @@ def write_course(
         )
     chosen, by, due = choose(book["chapters"], wanted), due.strip(), due_date(due)
     title = " ".join(title.split()) or "Exercises"
+    if students and not any("own" in e for exercises in chosen.values() for e in exercises):
+        raise Mistake(
+            "ROSTER draws numbers for each student, but none of the chosen exercises has numbers "
+            "of one's own; `python scripts/course.py --list` shows which have"
+        )
     into.parent.mkdir(parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix=f".{into.name}-", dir=into.parent))
     try:
@@ -346,7 +379,8 @@ def write_course(
             for name, exercises in chosen.items()
             for e in exercises
         ]
-        (fresh / "grading.json").write_text(grading(book, chosen, title, by), "utf-8")
+        keys = own_notebooks(book, chosen, title, due, students, fresh) if students else {}
+        (fresh / "grading.json").write_text(grading(book, chosen, title, by, keys), "utf-8")
         slug = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") or "course"
         (fresh / "nbgrader_config.py").write_text(
             CONFIG.format(
@@ -360,7 +394,8 @@ def write_course(
                 title=title, due=f"Due {due}. " if due else "", count=len(every),
                 points=sum(e["points"] for e in every),
                 minutes=sum(e["minutes"] for e in every),
-                rows="\n".join(rows), first=next(iter(chosen)), folder=into.name,
+                students=STUDENTS if students else "", rows="\n".join(rows),
+                first=next(iter(chosen)), folder=into.name,
             ),
             "utf-8",
         )  # fmt: skip
@@ -404,6 +439,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--title", default=given("TITLE", ""))
     parser.add_argument("--due", default=given("DUE", ""), metavar="DATE")
     parser.add_argument("--into", default=given("INTO") or ROOT / "course", type=Path)
+    parser.add_argument("--roster", default=given("ROSTER", ""), metavar="CSV")
     parser.add_argument("--nbgrader", action="store_true", default=bool(given("NBGRADER")))
     parser.add_argument("--list", action="store_true", help="list the exercises and stop")
     parser.add_argument("--from", dest="source", type=Path, default=ROOT / "_build" / "ipynb")
@@ -417,14 +453,16 @@ def main(arguments: list[str] | None = None) -> int:
             for name, chapter in book["chapters"].items():
                 for e in chapter["exercises"]:
                     kind = "checked" if "answer" in e else "written"
+                    kind += ", own numbers" * ("own" in e)
                     print(
                         f"{name:12} {e['id']:34} {'★' * e['stars']:4} {e['minutes']:3} min "
                         f"{e['points']} points, {kind}: {e['title']}"
                     )
             return 0
         wheels = options.source.parent / "wheels"
+        students = roster.read(Path(options.roster)) if options.roster else None
         chosen = write_course(
-            book, options.into, options.exercises, options.title, options.due, wheels
+            book, options.into, options.exercises, options.title, options.due, wheels, students
         )
         count = sum(map(len, chosen.values()))
         print(f"{count} exercises from {', '.join(chosen)} are in {options.into}")
@@ -435,7 +473,7 @@ def main(arguments: list[str] | None = None) -> int:
                 if done.returncode:
                     raise Mistake(f"nbgrader refused {name}: {done.stderr.strip()[-1500:]}")
             print(f"What students get is in {options.into / 'release'}; nbgrader: {python.parent}")
-    except (Mistake, environments.Failed) as mistake:
+    except (Mistake, roster.Mistake, environments.Failed) as mistake:
         print(mistake, file=sys.stderr)
         return 1
     return 0

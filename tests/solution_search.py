@@ -25,6 +25,8 @@ SOLUTION = re.compile(
     r"^(`{3,})\{solution-start\}.*?^\1\{solution-end\}\n\1$|^(`{3,})\{solution\}.*?^\2$",
     re.M | re.S,
 )
+# the hidden cell that draws an exercise's numbers and knows the answers
+OWN = re.compile(r"^```\{code-cell\} python\n---\ntags: \[remove-cell\]\nown:.*?^```$", re.M | re.S)
 LEAST = 18  # letters and digits: a shorter piece may stand anywhere
 TEXT = {".html", ".js", ".json", ".css", ".svg", ".txt", ".py", ".md", ".xml", ".map"}
 
@@ -79,7 +81,7 @@ def readings(name: str, text: str) -> tuple[str, set[str]]:
 
 def given(known: dict, sources: Path, package: Path) -> tuple[str, set[str], str]:
     """What the book shows anyway: its words, its lines of code, and its text as it is written."""
-    shown = [SOLUTION.sub("", p.read_text("utf-8")) for p in sources.glob("*.md")]
+    shown = [OWN.sub("", SOLUTION.sub("", p.read_text("utf-8"))) for p in sources.glob("*.md")]
     for e in (e for c in known["chapters"].values() for e in c["exercises"]):
         answer = re.sub(r"### BEGIN.*?### END", "", e.get("answer", ""), flags=re.S)
         shown += [e["prose"], answer, e.get("check", "")]

@@ -35,6 +35,7 @@ ELSEWHERE = {
     "NBGRADER=1": ("tests/test_course.py", "course.nbgrader_environment("),
     "ANSWERS=0": ("tests/test_without_answers.py", "ANSWERS"),
     "HINTS=0": ("tests/test_without_answers.py", "HINTS"),
+    "ROSTER=students.csv": ("tests/test_roster.py", "students.csv"),
     "apt install bubblewrap": ("scripts/bubblewrap.py", "bubblewrap"),
 }
 

@@ -1,13 +1,19 @@
 """The directive {exercise-table}: every exercise of the book, read from the chapters themselves."""
 
+import importlib
+import inspect
+import re
+from pathlib import Path
+
 from answers import BEGIN
 from docutils import nodes
-from exercises import facts
+from exercises import facts, needs
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
 from sphinx_exercise.nodes import exercise_enumerable_node, exercise_node, solution_node
 
-HEADER = ["Exercise", "Stars", "Minutes", "Points", "Graded"]
+HEADER = ["Exercise", "Stars", "Minutes", "Points", "Graded", "Needs"]
+VARIES = re.compile(r"\b(?:sized|draw|_draws|_randn?|_random|randint|_layers)\(")
 
 
 class exercise_table(nodes.General, nodes.Element):  # noqa: N801
@@ -21,20 +27,38 @@ class ExerciseTable(SphinxDirective):
 
 
 def listed(env):
-    """The book's pages with exercises, in reading order, each with its exercises and `checked`."""
+    """The pages with exercises, in reading order: each with its exercises, and how it is graded."""
     order = [d for d in env.toctree_includes.get(env.config.root_doc, []) if d in env.all_docs]
     for docname in dict.fromkeys([*order, *sorted(env.all_docs)]):
         if "kernelspec" not in env.metadata.get(docname, {}):
             continue
         tree = env.get_doctree(docname)
-        checked = {n["target_label"] for n in tree.findall(solution_node) if BEGIN in n.astext()}
+        source = Path(env.doc2path(docname)).read_text("utf-8")
+        own = set(re.findall(r"^own: (ex-\S+)$", source, re.M))
+        module = re.search(r"from attention\.checks import (\w+) as check", source)
+        graded = {}
+        for n in tree.findall(solution_node):
+            label, text = n["target_label"], n.astext()
+            name = re.search(r"\bcheck\.(\w+)\(", text)
+            if BEGIN in text:
+                known = module and name and fixed(module[1], name[1])
+                graded[label] = "check, fixed inputs" if known else "check"
+            else:
+                graded[label] = "hand, own numbers" if label in own else "hand"
         found = [
             n
             for n in tree.findall(nodes.Element)
             if isinstance(n, exercise_node | exercise_enumerable_node)
         ]
         if found:
-            yield docname, found, checked
+            sections = {i: s for s in tree.findall(nodes.section) for i in s["ids"]}
+            yield docname, found, graded, sections
+
+
+def fixed(module: str, name: str) -> bool:
+    """Whether a check has the same inputs for everybody, the grader included."""
+    check = getattr(importlib.import_module(f"attention.checks.{module}"), name)
+    return not VARIES.search(inspect.getsource(check))
 
 
 class FillTable(SphinxPostTransform):
@@ -47,7 +71,7 @@ class FillTable(SphinxPostTransform):
     def tables(self):
         builder, env = self.app.builder, self.env
         made = []
-        for docname, found, checked in listed(env):
+        for docname, found, graded, sections in listed(env):
             uri = builder.get_relative_uri(env.docname, docname)
             rows, minutes = [], {True: 0, False: 0}  # of the easier ones: checked or not
             for node in found:
@@ -61,14 +85,17 @@ class FillTable(SphinxPostTransform):
                     link += [child.deepcopy() for child in part.children]
                 stars = known.get("star", 1)
                 if stars < 3:
-                    minutes[node["label"] in checked] += known.get("minutes", 0)
+                    minutes[graded.get(node["label"], "hand").startswith("check")] += known.get(
+                        "minutes", 0
+                    )
                 rows.append(
                     [
                         [link, nodes.Text(" "), nodes.literal("", node["label"])],
                         [nodes.Text("★" * stars)],
                         [nodes.Text(str(known.get("minutes", "")))],
                         [nodes.Text(str(known.get("points", stars)))],
-                        [nodes.Text("check" if node["label"] in checked else "hand")],
+                        [nodes.Text(graded.get(node["label"], "hand"))],
+                        self.section(docname, uri, node, sections),
                     ]
                 )
             name = docname.rsplit("/", 1)[-1]
@@ -78,6 +105,15 @@ class FillTable(SphinxPostTransform):
             title += [nodes.Text(", named "), nodes.literal("", name), nodes.Text(said)]
             made += [title, table(rows)]
         return made
+
+    def section(self, docname, uri, node, sections):
+        """A link to the section that an exercise needs."""
+        wanted = needs(node.get("classes", []))
+        if wanted not in sections:  # none is named, or it has another title now
+            return []
+        link = nodes.reference("", "", internal=True, refuri=f"{uri}#{wanted}")
+        link += [child.deepcopy() for child in sections[wanted].next_node(nodes.title).children]
+        return [link]
 
 
 def table(rows):

@@ -1,5 +1,7 @@
 """Difficulty and time under an exercise's title, from its classes `star-2 minutes-10`.
 
+The class `needs-SECTION` names the section that a student must have read, for the teacher's list.
+
 And the book without solutions (ANSWERS=0), or without the exercises' folded hints (HINTS=0): they
 are executed and checked as ever, and taken out when a page is written. Numbers stay the same.
 """
@@ -47,6 +49,11 @@ class ExerciseFacts(SphinxPostTransform):
             text += nodes.inline("", spoken, classes=["visually-hidden"])
             text += nodes.Text(minutes)
             node.insert(1, text)
+
+
+def needs(classes: list[str]) -> str:
+    """The section that an exercise needs, by its id: `needs-SECTION` in its classes, else ""."""
+    return next((n.removeprefix("needs-") for n in classes if n.startswith("needs-")), "")
 
 
 def is_hint(node: nodes.Node) -> bool:

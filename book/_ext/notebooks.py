@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import nbformat
+import own_numbers
 from answers import BEGIN, gentle, notebook, stub, unmarked
 from docutils import nodes
 from exercises import facts
@@ -227,6 +228,20 @@ class Page:
         parts = [anchor, f"{level} {head}", about, prose]
         self.markdown("\n\n".join(part for part in parts if part))
 
+    def own_numbers(self) -> None:
+        """Note the cells that draw an exercise's numbers, if they fit its text."""
+        for cell in self.executed:
+            if label := cell.metadata.get("own"):
+                try:
+                    exercise = self.exercises[label]
+                    own = own_numbers.read(cell.source)
+                    own_numbers.written(own, exercise["prose"], own_numbers.draw(own, ""))
+                except (KeyError, ValueError) as error:
+                    raise ExtensionError(
+                        f"{self.docname}: own numbers of {label}: {error}"
+                    ) from None
+                exercise["own"] = cell.source
+
     def solution(self, node: nodes.Element) -> None:
         known = self.exercises.get(node.get("target_label", ""))
         if known is None:
@@ -347,6 +362,7 @@ class NotebookBuilder(Builder):
         for docname, tree in doctrees.items():
             page = Page(self, docname, tree)
             page.emit(tree.children)
+            page.own_numbers()
             made = notebook(page.cells, page.name)
             path = out / f"{docname}.ipynb"
             path.parent.mkdir(parents=True, exist_ok=True)

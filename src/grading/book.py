@@ -54,6 +54,7 @@ class Course:
     title: str
     due: str
     chapters: dict[str, Chapter]
+    keys: dict[str, dict[str, str]] = field(default_factory=dict)  # own answers, by student
 
     @property
     def digest(self) -> str:
@@ -81,7 +82,8 @@ def read(path: Path) -> Course:
         )  # fmt: skip
         if exercises:
             chapters[name] = Chapter(name, about["title"], tuple(about["code"]), exercises)
-    return Course(known.get("title", "Exercises"), known.get("due", ""), chapters)
+    title, due = known.get("title", "Exercises"), known.get("due", "")
+    return Course(title, due, chapters, known.get("keys", {}))
 
 
 @functools.cache

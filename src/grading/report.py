@@ -151,13 +151,20 @@ def publish(
     look = [[s.student, what] for s in sheets for what in [*s.trouble, *s.looks]]
     _csv(into / "look-at.csv", ["student", "what"], look)
     written = [
-        [s.student, x.exercise, "", f"{x.of:g}", x.text, ""]
+        [s.student, x.exercise, "", f"{x.of:g}", x.text, "", key(course, s, x, known)]
         for s in sheets for x in s.lines if x.points is None
     ]  # fmt: skip
     _csv(into / "by-hand-todo.csv",
-         ["student", "exercise", "points", "of", "text", "comment"], written)  # fmt: skip
+         ["student", "exercise", "points", "of", "text", "comment", "right"], written)  # fmt: skip
     for s in sheets:
         write(into / "feedback" / f"{file_name(s.student)}.html", page(course, s, of))
+
+
+def key(course: Course, sheet: Sheet, line: Line, known: dict[str, dict[str, str]]) -> str:
+    """The right answers where the student had numbers of their own, else ""."""
+    names = [sheet.student, *known.get(sheet.student, {}).values()]
+    found = next((course.keys[n] for n in names if n in course.keys), {})
+    return found.get(line.exercise, "")
 
 
 def file_name(student: str) -> str:

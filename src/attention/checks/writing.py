@@ -11,7 +11,18 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..byte_pairs import _merged
-from ._base import NotYet, call, close, diagnose, passed, sized, want_tensor, want_whole, without
+from ._base import (
+    NotYet,
+    call,
+    close,
+    diagnose,
+    draw,
+    passed,
+    sized,
+    want_tensor,
+    want_whole,
+    without,
+)
 
 __all__ = ["copies", "induction", "merge", "rate", "slope", "step", "windows"]
 
@@ -26,6 +37,7 @@ def merge(function: Callable[..., Any]) -> None:
         ([], (1, 2), 9),
         ([1, 1, 2, 2, 1], (1, 2), 300),
         ([4, 5, 6, 4, 5], (5, 6), 256),
+        *((list(row), (2, 1), 9) for row in draw(0, 4, *[(1, 2)] * 12)),
     ]
     for ids, pair, new in cases:
         given = list(ids)
@@ -298,6 +310,7 @@ def induction(function: Callable[..., Any]) -> None:
     positions after earlier occurrences of its own token.
     """
     cases = [[3, 1, 4, 3], [0, 1, 0, 2, 0, 3, 0], [2, 2, 2, 2], [5, 4, 3, 5, 4, 3, 5]]
+    cases += [list(row) for row in draw(0, 3, *[(0, 5)] * 9)]
     for case in cases:
         ids = torch.tensor(case)
         n, size = len(case), 6
@@ -348,7 +361,12 @@ def copies(function: Callable[..., Any]) -> None:
         "day the cat ran far and the dog sat on the mat.": 6,
         "": 0,
     }
-    for sample, right in cases.items():
+    known = [(sample, text, right) for sample, right in cases.items()]
+    for row in draw(0, 4, *[(0, 3)] * 40):
+        words = ["the cat sat on".split()[i] for i in row]
+        sample, other = words[:8], " ".join(words[8:])
+        known.append((" ".join(sample), other, _longest(sample, other)))
+    for sample, text, right in known:
         found = call(function, sample, text)
         if isinstance(found, Tensor) and found.numel() == 1:
             found = found.item()
@@ -365,7 +383,7 @@ def copies(function: Callable[..., Any]) -> None:
             raise NotYet("the whole sample is not a copy; look at every part of it")
         if found == _leading(words, text):
             raise NotYet("a copy may begin at any word of the sample, not only at the first")
-        raise NotYet(f"for {sample!r} it must be {right}; got {found}")
+        raise NotYet(f"for {sample!r} it must be {right}; got {found} (the text is {text!r})")
     passed("the longest run of words that the sample shares with the text")
 
 
