@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from attention.byte_pairs import _merged
+from attention.byte_pairs import BytePairs
 from attention.checks import writing as check
 from attention.checks._base import NotYet
 
@@ -18,66 +18,73 @@ def rejected(name, answer, phrase):
     assert phrase in str(error.value)
 
 
-# ---- merging a pair
+# ---- from ids back to the text
 
 
-def by_pieces(ids, pair, new):
-    out = []
-    for one in ids:
-        if out and out[-1] == pair[0] and one == pair[1]:
-            out[-1] = new
+def taken_apart(ids, merges):
+    """By a stack, from the last id to the first."""
+    todo, out = list(ids), bytearray()
+    while todo:
+        i = todo.pop()
+        if i > 255:
+            todo += merges[i - 256]
         else:
-            out.append(one)
-    return out
+            out.append(i)
+    return bytes(out[::-1]).decode()
 
 
-def first_only(ids, pair, new):
-    for i in range(len(ids)):
-        if tuple(ids[i : i + 2]) == pair:
-            return [*ids[:i], new, *ids[i + 2 :]]
-    return ids
+def pieces_of(merges):
+    found = [bytes([i]) for i in range(256)]
+    for a, b in merges:
+        found.append(found[a] + found[b])
+    return found
 
 
-def overlapping(ids, pair, new):
-    return [new if tuple(ids[i : i + 2]) == pair else one for i, one in enumerate(ids)]
+def one_level(ids, merges):
+    inside = [one for i in ids for one in (merges[i - 256] if i > 255 else (i,))]
+    return bytes(i for i in inside if i < 256).decode(errors="replace")
 
 
-def without_the_last(ids, pair, new):
-    out, i = [], 0
-    while i < len(ids) - 1:
-        hit = tuple(ids[i : i + 2]) == pair
-        out.append(new if hit else ids[i])
-        i += 1 + hit
-    return out
+def wrong_order(ids, merges):
+    found = [bytes([i]) for i in range(256)]
+    for a, b in merges:
+        found.append(found[b] + found[a])
+    return b"".join(found[i] for i in ids).decode(errors="replace")
 
 
-def in_place(ids, pair, new):
-    ids[:] = by_pieces(ids, pair, new)
-    return ids
+def emptied(ids, merges):
+    text = taken_apart(ids, merges)
+    ids.clear()
+    return text
 
 
-def test_merge_accepts_another_way(capsys):
-    check.merge(by_pieces)
-    check.merge(lambda ids, pair, new: tuple(by_pieces(ids, pair, new)))
-    assert capsys.readouterr().out.count("Right:") == 2
+def test_decode_accepts_another_way(capsys):
+    check.decode(taken_apart)
+    assert capsys.readouterr().out.count("Right:") == 1
 
 
 @pytest.mark.parametrize(
     ("answer", "phrase"),
     [
-        (lambda ids, pair, new: list(ids), "nothing was merged"),
-        (first_only, "only the first occurrence"),
-        (overlapping, "move on by two"),
-        (lambda ids, pair, new: by_pieces(ids[::-1], pair, new)[::-1], "a pair has an order"),
-        (without_the_last, "the last id is missing"),
-        (in_place, "you changed the list"),
-        (lambda ids, pair, new: _merged(ids, pair, new), "write it yourself"),
-        (lambda ids, pair, new: by_pieces(ids, pair, new + 1), "it must be [2, 3, 1]"),
-        (lambda ids, pair, new: "a", "return a list"),
+        (lambda ids, merges: b"".join(pieces_of(merges)[i] for i in ids), "these are bytes"),
+        (lambda ids, merges: [pieces_of(merges)[i] for i in ids], "a string; got list"),
+        (lambda ids, merges: "".join(pieces_of(merges)[i].decode(errors="replace") for i in ids),
+         "join all bytes first"),
+        (lambda ids, merges: "".join(map(chr, b"".join(pieces_of(merges)[i] for i in ids))),
+         "a byte is not a character"),
+        (lambda ids, merges: bytes(i for i in ids if i < 256).decode(errors="replace"),
+         "the merged ids are missing"),
+        (lambda ids, merges: " ".join(pieces_of(merges)[i].decode() for i in ids),
+         "stands between"),
+        (one_level, "a merge can hold merges"),
+        (wrong_order, "a pair has an order"),
+        (emptied, "you changed a list"),
+        (lambda ids, merges: BytePairs(merges).decode(ids), "write it yourself"),
+        (lambda ids, merges: taken_apart(ids, merges).upper(), "it must be 'cat cats mat'"),
     ],
-)
-def test_merge_rejects(answer, phrase):
-    rejected("merge", answer, phrase)
+)  # fmt: skip
+def test_decode_rejects(answer, phrase):
+    rejected("decode", answer, phrase)
 
 
 # ---- windows of a text

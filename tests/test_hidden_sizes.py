@@ -21,7 +21,7 @@ KNOWN = book.read(ROOT / "_build" / "ipynb" / "exercises.json")
 CHECKED = {e.id: (c, e) for c in KNOWN.chapters.values() for e in c.exercises if e.check}
 # Their inputs are numbers, lists, words: drawn anew, but of no size that one could write down.
 NO_SIZE = {
-    "ex-blocks-count", "ex-practice-bytes", "ex-qkv-merge", "ex-writing-merge",
+    "ex-blocks-count", "ex-practice-bytes", "ex-qkv-merge", "ex-writing-decode",
     "ex-writing-induction", "ex-writing-copies",
     "ex-motivation-layers", "ex-scaling-variance", "ex-multi-head-count",
 }  # fmt: skip

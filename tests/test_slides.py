@@ -70,7 +70,7 @@ def taken(chapter: str, selector: str) -> list:
 def test_a_deck_has_what_its_chapter_has(chapter):
     deck = html(f"slides/{chapter}")
     pictures = taken(chapter, "figure :is(svg.figure-svg, img)")
-    assert len(deck.select(".is-figure figure")) == len(pictures) >= 9
+    assert len(deck.select(".is-figure figure")) == len(pictures) >= 1
     for old, new in zip(pictures, deck.select(".is-figure figure > :is(svg, img)"), strict=True):
         assert new.get("aria-label", new.get("alt")) == old.get("aria-label", old.get("alt"))
     formulas = [tag.parent for tag in taken(chapter, "div.math .eqno")]

@@ -204,6 +204,7 @@ def test_a_translated_page_has_its_language_and_the_same_formulas_labels_and_lin
     assert "Ein Wort, " in body.text and "Zelle 1" in body.text and "Not translated." in body.text
     assert german.select_one("h1 em").text == "Weg"
     assert german.find("meta", attrs={"name": "description"})["content"] == "Über eins."
+    assert "translated=" not in str(german)
     for what in ("article math", "article code"):
         assert list(map(str, english.select(what))) == list(map(str, german.select(what)))
     ids = [[tag["id"] for tag in soup.select("article [id]")] for soup in (english, german)]

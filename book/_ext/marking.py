@@ -11,7 +11,7 @@ class WithholdMarking(SphinxPostTransform):
     default_priority = 1  # before anything is resolved for what is not shown
 
     def run(self, **kwargs):
-        if not getattr(self.config, "attention_answers", True):
+        if not self.config.attention_answers:
             withhold(self.document)
 
 

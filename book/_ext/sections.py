@@ -25,7 +25,7 @@ def sections(env, docnames):
 def place(app, docname, section, home):
     """A link from the page `home` to a section, after the number of its chapter if it has one."""
     uri = app.builder.get_relative_uri(home, docname)
-    title = section.next_node(nodes.title).astext()
-    link = nodes.reference("", title, internal=True, refuri=f"{uri}#{section['ids'][0]}")
+    title = [part.deepcopy() for part in section.next_node(nodes.title)]  # with its formulas
+    link = nodes.reference("", "", *title, internal=True, refuri=f"{uri}#{section['ids'][0]}")
     number = app.env.toc_secnumbers.get(docname, {}).get("")
     return [nodes.Text(f"chapter {number[0]}, "), link] if number else [link]

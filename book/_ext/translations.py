@@ -289,6 +289,7 @@ def _context(app, pagename, templatename, context, doctree):
     context["docstitle"] = builder.words.get(context["docstitle"], context["docstitle"])
     said = {text: builder.words[text] for text in explorer_words() if text in builder.words}
     text = json.dumps(said, ensure_ascii=False).replace("<", "\\u003c")
+    context["metatags"] = context["metatags"].replace(' translated="True"', "")  # Sphinx's own mark
     context["metatags"] += f"<script>window.attentionWords = {text};</script>\n"
 
 

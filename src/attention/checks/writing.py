@@ -10,72 +10,59 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..byte_pairs import _merged
-from ._base import (
-    NotYet,
-    call,
-    close,
-    diagnose,
-    draw,
-    passed,
-    sized,
-    want_tensor,
-    want_whole,
-    without,
-)
+from ..byte_pairs import BytePairs, learn_merges
+from ._base import NotYet, call, close, diagnose, draw, passed, sized, want_tensor, without
 
-__all__ = ["copies", "induction", "merge", "rate", "slope", "step", "windows"]
+__all__ = ["copies", "decode", "induction", "rate", "slope", "step", "windows"]
 
 
-def merge(function: Callable[..., Any]) -> None:
-    """`my_merge(ids, pair, new)`: the list with every occurrence of the pair replaced."""
-    cases = [
-        ([2, 1, 2, 1], (1, 2), 3),
-        ([1, 2, 3, 1, 2], (1, 2), 9),
-        ([5, 5, 5, 5, 5], (5, 5), 9),
-        ([7], (7, 7), 9),
-        ([], (1, 2), 9),
-        ([1, 1, 2, 2, 1], (1, 2), 300),
-        ([4, 5, 6, 4, 5], (5, 6), 256),
-        *((list(row), (2, 1), 9) for row in draw(0, 4, *[(1, 2)] * 12)),
-    ]
-    for ids, pair, new in cases:
-        given = list(ids)
-        with without(_merged):
-            result = call(function, given, pair, new)
-        if given != ids:
-            raise NotYet("you changed the list that was given; build a new one")
-        if isinstance(result, Tensor):
-            result = result.tolist()
-        if not isinstance(result, (list, tuple)):
-            raise NotYet(f"return a list of ids; got {type(result).__name__}")
-        for one in result:
-            want_whole(one, "return a list of ids, whole numbers")
-        right = list(_merged(ids, pair, new))
-        _merge_faults(list(result), right, ids, pair, new)
-    passed("every occurrence of the pair is replaced, from left to right")
+def decode(function: Callable[..., Any]) -> None:
+    """`my_decode(ids, merges)`: the text of a list of ids."""
+    drawn = "".join("abcé "[k] for (k,) in draw(11, 60, (0, 4)))
+    known = (("cat cats mat", 2), ("aaaa aaaa", 3), ("été, été, été", 2), ("猫 猫", 0))
+    for text, count in (*known, (drawn, 6)):
+        tokens = BytePairs(learn_merges(text, count))
+        for ids in (tokens.encode(text).tolist(), list(text.encode()), []):
+            given, merges = list(ids), list(tokens.merges)
+            with without(BytePairs.decode, BytePairs._piece):
+                result = call(function, given, merges)
+            if given != ids or merges != tokens.merges:
+                raise NotYet("you changed a list that was given; build a new one")
+            if isinstance(result, bytes):
+                raise NotYet("these are bytes; make text of them with decode()")
+            if not isinstance(result, str):
+                raise NotYet(f"return the text, a string; got {type(result).__name__}")
+            _decode_faults(result, ids, tokens)
+    passed("every list of ids comes back as its text")
 
 
-def _merge_faults(result: list, right: list, ids: list, pair: tuple, new: int) -> None:
+def _decode_faults(result: str, ids: list[int], tokens: BytePairs) -> None:
+    right = tokens.decode(ids)
     if result == right:
         return
-    at = next((i for i in range(len(ids)) if tuple(ids[i : i + 2]) == pair), None)
-    first = ids if at is None else [*ids[:at], new, *ids[at + 2 :]]
-    overlapping = []
-    for i, one in enumerate(ids):
-        overlapping.append(new if tuple(ids[i : i + 2]) == pair else one)
-    backwards = list(_merged(ids[::-1], pair, new))[::-1]
+    inside = [one for i in ids for one in (tokens.merges[i - 256] if i > 255 else (i,))]
+    swapped = BytePairs([]).decode([b for i in ids for b in _backwards(i, tokens.merges)])
     for wrong, sentence in (
-        (ids, "nothing was merged"),
-        (first, "only the first occurrence was merged; go on after it"),
-        (overlapping, "the second id of each pair is still there: after a merge, move on by two"),
-        (backwards, "a pair has an order: (1, 2) is not (2, 1)"),
-        (ids[: len(right)], "the ids at the end are missing or were not merged"),
-        (right[:-1], "the last id is missing: it has no right neighbour, but it must stay"),
-    ):
+        ("".join(tokens.pieces(ids)),
+         "a character can be cut into two tokens: join all bytes first"),
+        ("".join(map(chr, right.encode())), "a byte is not a character: use bytes and decode()"),
+        (" ".join(tokens.pieces(ids)), "nothing stands between the tokens"),
+        (BytePairs([]).decode([i for i in ids if i < 256]), "the merged ids are missing"),
+        (swapped, "a pair has an order: its first id comes first"),
+        (BytePairs([]).decode([i for i in inside if i < 256]),
+         "a merge can hold merges: take it apart until only bytes are left"),
+    ):  # fmt: skip
         if result == wrong:
             raise NotYet(sentence)
-    raise NotYet(f"for {ids} and the pair {pair} it must be {right}; got {result}")
+    raise NotYet(f"for {ids} and the merges {tokens.merges} it must be {right!r}; got {result!r}")
+
+
+def _backwards(i: int, merges: list[tuple[int, int]]) -> list[int]:
+    """The bytes of an id if every pair is taken the wrong way round."""
+    if i < 256:
+        return [i]
+    a, b = merges[i - 256]
+    return _backwards(b, merges) + _backwards(a, merges)
 
 
 def windows(function: Callable[..., Any]) -> None:

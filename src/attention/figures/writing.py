@@ -100,7 +100,7 @@ def gradient(p: Sequence[float], answer: int, words: Sequence[str]) -> Figure:
     for ax, values, name in zip(axes, (p, y, both), ("$p$", "$y$", "$p - y$"), strict=True):
         bars = [ORANGE if value < 0 else GREEN if ax is axes[1] else BLUE for value in values]
         ax.barh(words, values, color=bars, height=0.6)
-        ax.set(title=name, xlim=(-1.0, 1.25) if ax is axes[2] else (0, 1.3))
+        ax.set(title=name, xlim=(-1.5, 1.3) if ax is axes[2] else (0, 1.6))
         ax.axvline(0, color="k", lw=0.9)
         ax.set_xticks([])
         ax.spines["bottom"].set_visible(False)
@@ -184,14 +184,10 @@ def by_context(far: Mapping[str, tuple[Sequence[int], Sequence[float]]]) -> Figu
     return figure
 
 
-def head_scores(scores: Mapping[str, Tensor]) -> Figure:
-    """Layers as rows, heads as columns, one panel a score between 0 and 1."""
-    figure, axes = plt.subplots(1, len(scores), figsize=(4.3, 2.6), layout="constrained")
-    for ax, (name, values) in zip(axes, scores.items(), strict=True):
-        heatmap(values, ax=ax, fmt=".2f", title=name, row_label=None, col_label=None)
-        if ax is axes[0]:
-            ax.set_ylabel("block")
-        ax.set_xlabel("head")
+def head_scores(scores: Tensor) -> Figure:
+    """One score between 0 and 1 for each head: blocks as rows, heads as columns."""
+    figure, ax = plt.subplots(figsize=(3.4, 2.6), layout="constrained")
+    heatmap(scores, ax=ax, fmt=".2f", row_label="block", col_label="head")
     return figure
 
 

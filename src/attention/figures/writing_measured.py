@@ -24,13 +24,13 @@ def counted_text(counts: NGrams, start: Sequence[int], more: int, seed: int = 0)
     return row
 
 
-KINDS = ("signs", "quotes", "words", "ends of words", "names")
+KINDS = ("punctuation", "quotes", "words", "ends of words", "names")
 
 
 def kind_of(piece: str, before: str) -> str:
     """Which of KINDS a piece of text is; a capital letter within a sentence begins a name."""
     if not re.search(r"[A-Za-z0-9]", piece):
-        return "quotes" if '"' in piece else "signs"
+        return "quotes" if '"' in piece else "punctuation"
     if not piece.startswith(" "):
         return "ends of words" if before[-1:].isalpha() or before[-1:] == "'" else "words"
     if piece[1:2].isupper() and before[-1:].isalpha() and piece.strip() not in ("I", "Mr", "Mrs"):

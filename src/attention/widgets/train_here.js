@@ -372,7 +372,7 @@ function render({ model, el }) {
     + "trained in this page. In the maps, rows are queries, and ⏎ is the end of a line." });
   const told = make("div", {}, numbers.node, ex.root.querySelector(".say")); // under what it sums up
   ex.add(buttons, data.node, own, make("div", { class: "switches" }, ...toggles.map(([, x]) => x.node)),
-    heads.node, rate.node, told, figure, samples, gallery, make("div", {}, mapTitle, tableBox), note);
+    heads.node, rate.node, told, samples, figure, gallery, make("div", {}, mapTitle, tableBox), note);
 
   let [spoken, spokenAt, state] = ["", 0, ""];
   function speak() { // at once on a change of state, else now and then
@@ -401,8 +401,9 @@ function render({ model, el }) {
     const last = held.at(-1);
     const below = last && session.best !== null && last[1] < session.best - 0.1
       ? ` That is below the best possible, ${fixed(session.best)}: it sees the letter that it is to predict.` : "";
-    return `${ex.get("training") ? "Training, step" : "Step"} ${losses.length}: the training loss is ${
-      fixed(recent(losses))}${last ? `, the held-out loss ${fixed(last[1])}` : ""}.${below} ${
+    const past = ex.get("training"); // said now and then, so the numbers above have gone on
+    return `${past ? "Training. At step" : "Step"} ${losses.length}${past ? "" : ":"} the training loss ${
+      past ? "was" : "is"} ${fixed(recent(losses))}${last ? `, the held-out loss ${fixed(last[1])}` : ""}.${below} ${
       losses.length < 40 ? guess : ""}${about}`;
   }
 
