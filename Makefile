@@ -4,7 +4,7 @@ PORT ?= 8000
 RUN := .venv/bin/python
 COLAB := us-docker.pkg.dev/colab-images/public/runtime:latest
 export LANGUAGES ANSWERS HINTS EXERCISES TITLE DUE INTO NBGRADER COURSE LATE TIMES ROSTER SANDBOX WORKERS
-.PHONY: serve book test check bench bench-pages notebooks course grade gradescope anki quiz pdf epub epubcheck zip downloads colab slides figures install
+.PHONY: serve book test check bench bench-pages notebooks course grade gradescope anki quiz pdf epub epubcheck zip downloads colab slides figures picture install
 .PHONY: pins mutants future messages checked links
 
 serve: book
@@ -48,6 +48,9 @@ quiz: book
 
 slides: book
 	$(RUN) scripts/slides.py
+
+picture: book
+	$(RUN) scripts/picture.py
 
 figures: book
 	$(RUN) scripts/takeaway.py
