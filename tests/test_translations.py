@@ -74,7 +74,7 @@ def test_a_translation_that_changes_what_is_fixed_is_named(old, new, said):
 
 def test_the_templates_have_every_sentence_of_the_explorer_of_the_start_page():
     words = translations.explorer_words()
-    assert words["The model takes “it” for “{0}” ({1})."] == "heads.js"
+    assert words["The model thinks that “it” means “{0}” ({1})."] == "heads.js"
     assert all("$" not in text and "`" not in text for text in words)
     for path in [path for language, page, path in CATALOGUES if page == "words"]:
         assert set(words) <= {str(m.id) for m in translations.read(path)}, "run `make messages`"

@@ -563,19 +563,23 @@ class Opened:
 def test_heads_work_by_keyboard(chrome):
     with Opened(chrome, "heads") as heads:
         keys = heads.page.keyboard
-        assert "takes “it” for “animal”" in heads.says()
+        assert "thinks that “it” means “animal”" in heads.says()
         heads.tab_to("[aria-label=adjective]")
         keys.type("wide")
-        assert "takes “it” for “street”" in heads.says()
+        assert "thinks that “it” means “street”" in heads.says()
         heads.tab_to("[aria-label='head L0H3 is']")
         keys.type("off")
         said = heads.says()
-        assert "takes “it” for “animal”" in said and "wrong" in said and "Off: head L0H3." in said
+        assert (
+            "thinks that “it” means “animal”" in said
+            and "wrong" in said
+            and "Off: head L0H3." in said
+        )
         keys.press("Home")
-        assert "takes “it” for “street”" in heads.says()
+        assert "thinks that “it” means “street”" in heads.says()
         keys.press("End")
         said = heads.says()
-        assert "takes “it” for “animal”" in said and "“tired”: head L0H3." in said
+        assert "thinks that “it” means “animal”" in said and "“tired”: head L0H3." in said
         heads.tab_to(".map[aria-label^='L1H2']")
         keys.press("Enter")
         assert "In L1H2" in heads.says()
@@ -584,7 +588,7 @@ def test_heads_work_by_keyboard(chrome):
         assert heads.page.evaluate("document.activeElement.dataset.i") == "1"
         heads.tab_to(".reset")
         keys.press("Enter")
-        assert heads.says().startswith("The model takes “it” for “animal”")
+        assert heads.says().startswith("The model thinks that “it” means “animal”")
 
 
 @pytest.mark.browser

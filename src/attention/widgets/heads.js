@@ -186,7 +186,7 @@ function render({ model: state, el }) {
     const carried = { on: "", off: tr`, but the head is off and carries nothing`,
       twin: tr`, but its output comes from the twin` }[stateOf(layer, head)];
     ex.say([
-      tr`The model takes “it” for “${WORDS[top]}” (${percent(probabilities[top])}).`,
+      tr`The model thinks that “it” means “${WORDS[top]}” (${percent(probabilities[top])}).`,
       WORDS[top] === right ? tr`This is right.`
         : tr`This is wrong: what is too ${adjective} is “${right}”.`,
       gone.length === 8 ? tr`All heads are off: no word can read any other.`

@@ -143,8 +143,8 @@ class Heads(Explorer):
         without = self._named("without", self.off)
         twin = self._named(f"with the output of the “{self.twin_words[-1]}” sentence in", self.twin)
         return (
-            f"“{' '.join(self.words)}”: a trained transformer takes “it” for “{self.prediction}” "
-            f"({100 * p:.1f} %){without}{twin}. "
+            f"“{' '.join(self.words)}”: a trained transformer thinks that “it” means "
+            f"“{self.prediction}” ({100 * p:.1f} %){without}{twin}. "
             f"Head L{self.layer}H{self.head} gives {row[1]:.2f} of the weight of “it” to "
             f"“{self.animal}” and {row[6]:.2f} to “{self.place}”."
         )
