@@ -29,7 +29,7 @@ def own_name(language: str) -> str:
 
 def wanted(catalogues: Path, given: str) -> list[str]:
     """The languages named in `given`, each with its catalogues; none if nothing is named."""
-    there = sorted(path.name for path in catalogues.iterdir() if path.is_dir())
+    there = sorted(path.name for path in catalogues.glob("*") if path.is_dir())
     for language in given.split():
         if language not in there:
             raise SystemExit(

