@@ -129,7 +129,7 @@ class Deck:
             self.points("goals", child, "After this chapter you can")
         else:
             for figure in [child] if child.name == "figure" else child.select("figure"):
-                if figure.select_one("svg, img"):
+                if figure.select_one("svg, img") and not figure.find_parent("details"):
                     self.figure(figure)
 
     def figure(self, figure: Tag) -> None:

@@ -69,7 +69,7 @@ def test_every_link_leads_to_a_place_that_is_there(book):
             else:
                 assert str(note["/A"]["/URI"]).startswith("https://"), note
     assert set(seen) <= there
-    assert {"scaling", "scaling--sec-scaling-steps", "solutions"} <= set(seen)
+    assert {"scaling", "scaling--sec-scaling-hand", "solutions"} <= set(seen)
 
 
 def test_the_contents_name_the_page_on_which_a_section_begins(book, texts):

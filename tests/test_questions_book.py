@@ -22,7 +22,7 @@ def give(place, kind: str, value) -> None:
             if k in value or box.get_attribute("type") == "checkbox":
                 box.set_checked(k in value)
     else:
-        flat = [value] if kind == "number" else sum(value, [])
+        flat = [value] if kind in ("number", "place") else sum(value, [])
         for box, number in zip(place.locator("fieldset input").all(), flat, strict=True):
             box.fill(repr(number))
     place.locator("form button").click()

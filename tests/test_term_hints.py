@@ -23,7 +23,7 @@ def glossary() -> dict[str, str]:
 def test_each_hint_is_the_sentence_of_its_term_and_each_term_has_one(name):
     known, page = glossary(), html(f"book/{name}.html")
     hints = page.select("button.term")
-    assert len(hints) >= 5
+    assert len(hints) >= 2
     bold = {strong.get_text().lower() for strong in page.select("article strong")}
     seen = []
     for hint in hints:
@@ -47,7 +47,9 @@ def test_every_term_of_the_glossary_is_met_in_a_chapter():
 
 @pytest.mark.parametrize("width", (1200, 360))
 def test_it_opens_by_mouse_touch_and_keyboard(chrome, address, width):
-    with Visit(chrome, address, "book/masking.html", width=width, has_touch=width < 400) as visit:
+    with Visit(
+        chrome, address["http"], "book/masking.html", width=width, has_touch=width < 400
+    ) as visit:
         page, opened = visit.page, "document.querySelectorAll('.term-note:popover-open').length"
         term = page.locator("button.term").nth(1)
         term.scroll_into_view_if_needed()

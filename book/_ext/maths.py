@@ -72,17 +72,15 @@ class KeepTogether(SphinxPostTransform):
             if len(formula.astext()) > SHORT or not isinstance(after, nodes.Text):
                 continue
             if sign := re.match(r"[,.;:?!)]+", after.astext()):
-                pair = nodes.inline("", classes=["keep"])
-                rest = nodes.Text(after.astext()[sign.end() :])
-                after.parent.replace(after, rest)
-                formula.replace_self(pair)
-                pair += [formula, nodes.Text(sign[0])]
+                formula["sign"] = sign[0]
+                after.parent.replace(after, nodes.Text(after.astext()[sign.end() :]))
 
 
 def visit_math(self, node):
     formula = temml(node.astext(), False, self.builder.current_docname)
     short = " short" if len(node.astext()) <= SHORT else ""
-    self.body.append(f"{self.starttag(node, 'span', '', CLASS=f'math{short}')}{formula}</span>")
+    start = self.starttag(node, "span", "", CLASS=f"math{short}")
+    self.body.append(f"{start}{formula}{node.get('sign', '')}</span>")
     raise nodes.SkipNode
 
 
