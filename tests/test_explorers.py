@@ -168,6 +168,8 @@ def test_each_control_answers_the_keyboard_and_nothing_ever_breaks(chrome, addre
         while about := explorer.evaluate("take", [place, 50 * place + tries]):
             kind, label, *more = about
             heard, values = set(), set()
+            if tries:  # a worker may still be busy with what was chosen
+                visit.page.wait_for_timeout(250)
             for keys in [[], *moves(kind, *more)]:
                 for key in keys:
                     if kind == "number":
