@@ -103,7 +103,7 @@ def test_factors():
     gate = 1 / (1 + math.exp(-4))
     printed("motivation", "$\\sigma(4) = {:.3f}$", gate)
     printed("motivation", "$0.982^{{49}} = {:.2f}$", 0.982**49)
-    printed("motivation", "after five steps about {:.0f} % is left", 100 * 0.45**5)
+    printed("motivation", "After five steps about {:.0f} % is left", 100 * 0.45**5)
     said = ", ".join(["1", *(f"{0.45**i:.2f}" for i in range(1, 6))])
     assert f"Above them: {said}." in alternative("fig-motivation-chain")
 

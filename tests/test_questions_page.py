@@ -515,6 +515,7 @@ def test_a_damaged_or_foreign_state_is_refused_with_a_sentence_and_kept_aside(
     page.evaluate("text => localStorage.setItem('attention-book', text)", text)
     page.close()
     again = review(reader)
+    again.wait_for_function("document.querySelector('.review-said').textContent")
     assert says in again.locator(".review-said").inner_text()
     (aside,) = keys(again)
     assert aside.startswith("attention-book-aside-2027-01-15")

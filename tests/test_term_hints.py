@@ -57,15 +57,15 @@ def test_it_opens_by_mouse_touch_and_keyboard(chrome, address, width):
             term.tap()
         else:
             term.hover()
-        page.wait_for_function(f"{opened} === 1")
+        page.wait_for_function(f"() => {opened} === 1", polling=100)
         note = page.locator(".term-note:popover-open").bounding_box()
         assert note and note["x"] >= 0 and note["x"] + note["width"] <= width
         at = term.bounding_box()
         assert at and min(abs(note["y"] - at["y"] - at["height"]),
                           abs(note["y"] + note["height"] - at["y"])) < 12  # fmt: skip
         page.keyboard.press("Escape")
-        page.wait_for_function(f"{opened} === 0")
+        page.wait_for_function(f"() => {opened} === 0", polling=100)
         term.focus()
         page.keyboard.press("Enter")
-        page.wait_for_function(f"{opened} === 1")
+        page.wait_for_function(f"() => {opened} === 1", polling=100)
         assert not visit.complaints

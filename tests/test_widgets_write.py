@@ -426,6 +426,10 @@ def test_write_works_by_keyboard(chrome):
         keys.press("Home")
         assert "The untrained model gave" in written.says()
         keys.press("ArrowRight")
+        for _ in range(40):  # its weights arrive first
+            if "The untrained" not in written.says():
+                break
+            written.page.wait_for_timeout(250)
         assert "The model after 100 steps of training gave" in written.says()
         written.tab_to(".reset")
         keys.press("Enter")
