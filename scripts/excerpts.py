@@ -31,7 +31,12 @@ def read(text: str) -> tuple[BeautifulSoup, list[str]]:
         drawn.append(match[0])
         return f'{match[1]} data-drawn="{len(drawn) - 1}"></svg>'
 
-    return BeautifulSoup(DRAWN.sub(put_aside, text), "html.parser"), drawn
+    made = BeautifulSoup(DRAWN.sub(put_aside, text), "html.parser")
+    for note in made.select(".term-note"):
+        note.decompose()
+    for term in made.select("button.term"):
+        term.unwrap()
+    return made, drawn
 
 
 def redrawn(text: str, drawn: list[str]) -> str:

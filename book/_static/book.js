@@ -106,6 +106,7 @@
       note.style.left = `${Math.max(8, Math.min(at.left, room))}px`;
       note.style.top = `${at.bottom + height + 12 < innerHeight ? at.bottom + 6 : at.top - height - 6}px`;
     });
+    addEventListener("keydown", ({ key }) => { if (key === "Escape") note.hidePopover(); });
     term.addEventListener("pointerenter", ({ pointerType }) => {
       if (pointerType === "mouse") resting = setTimeout(() => note.showPopover(), 300);
     });
