@@ -50,6 +50,8 @@ def read(path: Path) -> Page:
     for selector in DROPPED:
         for tag in body.select(selector):
             tag.decompose()
+    for term in body.select("button.term"):
+        term.unwrap()
     for details in body.select("details"):
         details["open"] = ""
     for cell in body.select("div.cell"):  # what is left of a cell whose code was hidden
