@@ -17,7 +17,8 @@ IN_EVERY_CHAPTER = {"Check yourself", "Summary", "Read on"}  # left out of the c
 LONG = 16  # lines of code, rows of a table: more may be cut in two by the foot of a sheet
 REFERS = ["for", "aria-labelledby", "aria-describedby", "aria-controls"]
 DROPPED = [
-    "script", "style", "link", "a.headerlink", "details.hide", ".tableofcontents-wrapper",
+    "script", "style", "link", ".term-note", "a.headerlink", "details.hide",
+    ".tableofcontents-wrapper",
     ".toctree-wrapper", ".question-form :is(button, output, .question-said)", "input[type=text]",
 ]  # fmt: skip
 
