@@ -38,6 +38,18 @@ def find() -> str | None:
     return next((path for path in found if path), None)
 
 
+def needed(site: Path, does: str, command: str) -> str:
+    """The path of the browser for a script that reads the built book; else a sentence, and exit."""
+    if not (site / "book" / "index.html").exists():
+        sys.exit(f"there is no built book in {site.name}: run `make book`")
+    if not (path := find()):
+        sys.exit(
+            f"Chromium or Chrome {does}, and none was found: install one, or name it: "
+            f"CHROMIUM=/path/to/chrome make {command}"
+        )
+    return path
+
+
 def engine(name: str) -> list[str] | None:
     """The paths of the programs that "Firefox" or "WebKit" needs; None if one is not there."""
     paths = [next(filter(None, map(shutil.which, names)), None) for names in ENGINES[name][0]]

@@ -17,7 +17,6 @@ NBGRADER), where `make course EXERCISES=...` puts it. course/ appears whole or n
 
 import argparse
 import difflib
-import importlib.util
 import json
 import os
 import re
@@ -27,7 +26,6 @@ import sys
 import tempfile
 from datetime import datetime
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import environments
@@ -108,17 +106,7 @@ class Mistake(Exception):
     """A sentence about what was asked for."""
 
 
-def exporter() -> ModuleType:
-    """The part of the notebook exporter that knows what an answer's cell looks like."""
-    path = ROOT / "book" / "_ext" / "answers.py"
-    spec = importlib.util.spec_from_file_location("answers", path)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-ANSWERS = exporter()
+ANSWERS = roster.extension("answers")  # what an answer's cell looks like
 
 
 # choosing

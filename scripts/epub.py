@@ -244,22 +244,13 @@ def main() -> int:
     parser.add_argument("--site", type=Path, default=SITE)
     parser.add_argument("--into", type=Path, default=ROOT / "dist")
     options = parser.parse_args()
-    if not (options.site / "book" / "index.html").exists():
-        print("There is no built book; run `make book` first.", file=sys.stderr)
-        return 1
-    if not browser.find():
-        print(
-            "Chromium or Chrome paints the cover, and none was found: install one, or name it: "
-            "CHROMIUM=/path/to/chrome make epub",
-            file=sys.stderr,
-        )
-        return 1
+    program = browser.needed(options.site, "paints the cover", "epub")
     config = yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))
     options.into.mkdir(parents=True, exist_ok=True)
     target = options.into / "attention.epub"
     names = printed.names(ROOT / "_toc.yml")
     with sync_playwright() as playwright:
-        chrome = playwright.chromium.launch(executable_path=browser.find(), args=FLAGS)
+        chrome = playwright.chromium.launch(executable_path=program, args=FLAGS)
         picture = painted(chrome, config)
         chrome.close()
     write(contents(options.site, names, config, picture), target)

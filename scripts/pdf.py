@@ -130,21 +130,12 @@ def main() -> int:
         if name not in every:
             print(f"names must be each, or among {', '.join(every)}; got {name}", file=sys.stderr)
             return 1
-    if not (options.site / "book" / "index.html").exists():
-        print("There is no built book; run `make book` first.", file=sys.stderr)
-        return 1
-    if not browser.find():
-        print(
-            "Chromium or Chrome prints the book, and none was found: install one, or name it: "
-            "CHROMIUM=/path/to/chrome make pdf",
-            file=sys.stderr,
-        )
-        return 1
+    program = browser.needed(options.site, "prints the book", "pdf")
     jobs = [([name], f"attention-{name}.pdf") for name in alone] or [(every, "attention.pdf")]
     options.into.mkdir(parents=True, exist_ok=True)
     wide = []
     with sync_playwright() as playwright:
-        chrome = playwright.chromium.launch(executable_path=browser.find(), args=FLAGS)
+        chrome = playwright.chromium.launch(executable_path=program, args=FLAGS)
         with tqdm(total=2 * len(jobs), desc="Printing", unit="printing") as bar:
             for names, file in jobs:
                 html = document(options.site, names, config, whole=not alone)

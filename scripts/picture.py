@@ -6,7 +6,6 @@ Three views side by side: the start page, a chapter in dark colours, and an expl
 """
 
 import base64
-import sys
 from pathlib import Path
 
 import browser
@@ -45,12 +44,9 @@ def view(chrome: Browser, name: str, top: str, width: int, height: int, dark: bo
 
 
 def main() -> None:
-    if not (ROOT / "_site" / "book").is_dir():
-        sys.exit("there is no built book in _site: run `make book`")
-    if not browser.find():
-        sys.exit("Chromium or Chrome draws the picture, and none was found: install one")
+    program = browser.needed(ROOT / "_site", "draws the picture", "picture")
     with sync_playwright() as play:
-        chrome = play.chromium.launch(executable_path=browser.find(), args=["--no-sandbox"])
+        chrome = play.chromium.launch(executable_path=program, args=["--no-sandbox"])
         cards = [CARD.format(base64.b64encode(view(chrome, *v)).decode()) for v in VIEWS]
         page = chrome.new_page(viewport={"width": 1800, "height": 880})
         page.set_content(FRAME.format("".join(cards)))

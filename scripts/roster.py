@@ -21,17 +21,17 @@ class Mistake(Exception):
     """A sentence about the roster."""
 
 
-def module() -> ModuleType:
-    """How numbers are drawn, from beside the notebooks' builder."""
-    path = ROOT / "book" / "_ext" / "own_numbers.py"
-    spec = importlib.util.spec_from_file_location("own_numbers", path)
+def extension(name: str) -> ModuleType:
+    """A module from beside the notebooks' builder, without what else lies there."""
+    path = ROOT / "book" / "_ext" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec and spec.loader
     made = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(made)
     return made
 
 
-OWN = module()
+OWN = extension("own_numbers")  # how numbers are drawn
 
 
 @dataclass(frozen=True)

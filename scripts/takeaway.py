@@ -61,17 +61,11 @@ def pdfs(chrome: Browser, chosen: list[Figure], folder: Path, known: dict[str, s
 
 def main() -> int:
     site = ROOT / "_site"
-    if not (site / "book").is_dir():
-        sys.exit("there is no built book in _site: run `make book`")
-    if not browser.find():
-        sys.exit(
-            "Chromium or Chrome prints the figures, and none was found: install one, or name it: "
-            "CHROMIUM=/path/to/chrome make figures"
-        )
+    program = browser.needed(site, "prints the figures", "figures")
     chosen, known, folder = make(site), about(site), site / "figures"
     with sync_playwright() as playwright:
         chrome = playwright.chromium.launch(
-            executable_path=browser.find(), args=["--no-sandbox", "--disable-gpu"]
+            executable_path=program, args=["--no-sandbox", "--disable-gpu"]
         )
         pdfs(chrome, chosen, folder, known)
         chrome.close()

@@ -157,6 +157,9 @@ def test_a_smaller_state_keeps_fewer_facts():
         (said,) = (int(x) for x in re.findall(r"falls to about (\d+) for 8", alt)
                    if abs(int(x) - 100 * share) < 5)  # fmt: skip
     assert trials.facts(trials.layers(32)["attention"], 8) > 0.99
+    later = [trials.facts(lambda size=size: trials.lstm(32, size, gate=4.0), 8, size, steps=1500)
+             for size in (64, 8)]  # fmt: skip
+    assert later[0] > 0.97 and later[1] < 0.65  # "almost all eight facts", "does not get there"
 
 
 def test_steps_in_a_row():

@@ -224,7 +224,7 @@ def test_rotary_by_hand():
 def test_turns_of_the_four_hands_of_the_experiment():
     speeds = [10000 ** (-2 * pair / 8) for pair in range(4)]  # d_k = 8
     assert 4.5 < 31 * speeds[0] / (2 * math.pi) < 5
-    printed("positions", "the second half round ({:.1f} radians)", 31 * speeds[1])
+    printed("positions", "hand 1 half round ({:.1f} radians)", 31 * speeds[1])
     printed("positions", "hardly move ({:.2f} and {:.3f} radians)", 31 * speeds[2], 31 * speeds[3])
     printed("positions", "stand at {:.2f} and {:.3f} radians", 127 * speeds[2], 127 * speeds[3])
 

@@ -6,15 +6,12 @@ notebooks, print and EPUB the words are plain.
 """
 
 import re
-from html import escape
 from typing import Any
 
 from docutils import nodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 GLOSSARY, NOT_HERE = "book/glossary", {"book/glossary", "book/index", "book/bibliography"}
-SKIP = (nodes.title, nodes.strong, nodes.reference, nodes.literal, nodes.math, nodes.table,
-        nodes.caption, nodes.Admonition, nodes.legend, nodes.term)  # fmt: skip
 # Everyday words that the glossary has, too: one cannot see which of the two is meant.
 PLAIN = set(
     "bag base batch bias block cache control head key layer mask model nat query score state token "
@@ -81,8 +78,6 @@ class TermHints(SphinxPostTransform):
 def outside(node: nodes.Node) -> bool:
     """Whether the node is no running text of the chapter: a title, a box, a table, a figure."""
     while (node := node.parent) is not None:
-        if isinstance(node, (*SKIP, nodes.figure)) or "admonition" in node.get("classes", ()):
-            return True
         if node.tagname not in ("paragraph", "section", "document", "bullet_list", "list_item",
                                 "enumerated_list"):  # fmt: skip
             return True
@@ -90,14 +85,13 @@ def outside(node: nodes.Node) -> bool:
 
 
 def visit(self, node: TermHint) -> None:
-    name = f"term-note-{node['number']}"
-    self.body.append(f'<button type="button" class="term" popovertarget="{escape(name)}">')
+    at = f'popovertarget="term-note-{node["number"]}"'
+    self.body.append(f'<button type="button" class="term" {at}>')
 
 
 def depart(self, node: TermHint) -> None:
-    name = f"term-note-{node['number']}"
-    self.body.append(f'</button><span popover id="{name}" class="term-note">')
-    self.body.append(f"{node['sentence']}</span>")
+    note = f'<span popover id="term-note-{node["number"]}" class="term-note">'
+    self.body.append(f"</button>{note}{node['sentence']}</span>")
 
 
 def setup(app):

@@ -106,7 +106,6 @@
       note.style.left = `${Math.max(8, Math.min(at.left, room))}px`;
       note.style.top = `${at.bottom + height + 12 < innerHeight ? at.bottom + 6 : at.top - height - 6}px`;
     });
-    addEventListener("keydown", ({ key }) => { if (key === "Escape") note.hidePopover(); });
     term.addEventListener("pointerenter", ({ pointerType }) => {
       if (pointerType === "mouse") resting = setTimeout(() => note.showPopover(), 300);
     });
@@ -115,6 +114,10 @@
       if (document.activeElement !== term) note.hidePopover();
     });
   }
+
+  addEventListener("keydown", ({ key }) => {
+    if (key === "Escape") document.querySelector(".term-note:popover-open")?.hidePopover();
+  });
 
   // Over http a worker keeps what is read (scripts/sw.js); what came before it was there is named.
   const worker = navigator.serviceWorker;
