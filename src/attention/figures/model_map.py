@@ -56,8 +56,9 @@ def numbered() -> Figure:
     for name, number in NUMBERS.items():
         x, y, width, _ = PARTS[name]
         fig.axes[0].text(x + width / 2, y + HALF, str(number), fontsize=11, weight="bold",
-                         ha="center", va="center", bbox={"boxstyle": "circle,pad=0.15",
-                         "facecolor": "#ffffff", "edgecolor": BLUE})  # fmt: skip
+                         ha="center", va="center", color="#ffffff",
+                         bbox={"boxstyle": "circle,pad=0.15", "facecolor": BLUE,
+                               "edgecolor": BLUE})  # fmt: skip
     return fig
 
 

@@ -109,7 +109,7 @@ function render({ model: state, el }) {
         make("div", { class: "steps" }, summary, erase)),
       make("div", {}, lookTitle, looked.node, toClass)),
     answer, make("p", { class: "readline",
-      text: `${size.toLocaleString("en")} trained weights, at work in this page, on images that `
+      text: `${size.toLocaleString("en")} parameters, trained before, compute in this page, on images that `
       + "the training never showed. The class token is no part of the image; the digit is read "
       + "from it after layer 1." }));
 
