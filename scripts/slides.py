@@ -171,6 +171,8 @@ class Deck:
             shown = self.text(said) + self.clean(before) + self.clean(text)
         else:
             shown = self.clean(text)
+        if drawn := question.select_one(".question-figure svg"):
+            shown += f"<figure>{self.clean(drawn)}</figure>"
 
         def listed(right: list[int]) -> str:
             mark = ' class="right"'

@@ -109,6 +109,21 @@ TWO = (
 1 + 1
 ```
 
+```{code-cell} python
+:tags: [remove-cell]
+from matplotlib import pyplot as plt
+from myst_nb import glue
+from attention.figures.asked import ask_place
+from attention.plots import use_book_style
+
+use_book_style()
+ax = plt.subplots(figsize=(3, 2))[1]
+ax.plot([-2, 0, 6], [0, 2, 0])
+ax.set_xlim(-2, 6)
+glue("tent", ask_place(ax), display=False)
+plt.close()
+```
+
 ```{guess} On a line
 :name: guess-place
 :type: place
@@ -127,6 +142,23 @@ Near 0.3.
 Not in the middle.
 ```
 
+
+```{check} Over a figure
+:name: check-tent
+:type: place
+:figure: tent
+:alt: "A tent, from -2 to 6."
+:step: 0.5
+:answer: 0
+:tolerance: 0.25
+Where is the top?
+
+=== answer
+At 0.
+
+=== hint 2
+That is the middle.
+```
 
 (a-section)=
 ## A section
@@ -170,7 +202,7 @@ import sys
 sys.path.insert(0, {str(ROOT / "book" / "_ext")!r})
 extensions = [
     "myst_nb", "sphinx_exercise", "maths", "site_address", "exercises", "questions",
-    "question_pages", "notebooks", "offline", "accessible",
+    "question_pages", "figures", "notebooks", "offline", "accessible",
 ]
 html_title = "A book"
 html_theme = "sphinx_book_theme"

@@ -34,7 +34,7 @@ def book(folder):
 
 
 NAMES = ["guess-self", "check-output", "check-rows", "check-why", "check-two"]
-NAMES += ["guess-place", "check-far"]
+NAMES += ["guess-place", "check-tent", "check-far"]
 
 
 def test_the_export_has_every_question_of_the_pages_in_order_and_every_term(book):
@@ -122,10 +122,12 @@ def test_each_card_has_its_question_answer_source_and_tags(deck, book):
 def test_a_picture_goes_with_its_card(deck, folder):
     notes, _, _, media = deck
     used = set(re.findall(r'src="([^"]+)"', "".join(row[1] for row in notes.values())))
-    assert len(used) == 1 and used == set(media.values())
-    ((number, _),) = media.items()
-    packed = (folder / "unpacked" / number).read_bytes()
-    assert packed == (folder / "source" / "dot.png").read_bytes()
+    assert len(used) == 2 and used == set(media.values())
+    packed = {Path(name).suffix: folder / "unpacked" / number for number, name in media.items()}
+    assert packed[".png"].read_bytes() == (folder / "source" / "dot.png").read_bytes()
+    assert "<svg" in packed[".svg"].read_text("utf-8")
+    front = notes["check-tent"][1].split("\x1f")[1]
+    assert '<img style="background: white" src="' in front, "its lines are black, by night too"
 
 
 def test_a_new_edition_keeps_each_cards_identity(book, folder):
@@ -138,7 +140,7 @@ def test_a_new_edition_keeps_each_cards_identity(book, folder):
 
 
 def test_what_is_missing_is_said(book, tmp_path):
-    with pytest.raises(anki.Mistake, match="dot.png is missing: build the book first"):
+    with pytest.raises(anki.Mistake, match=r"(dot\.png|\.svg) is missing: build the book first"):
         anki.write(book, tmp_path, tmp_path / "a.apkg")
     with pytest.raises(anki.Mistake, match="questions.json is missing: build the book first"):
         anki.read_questions(tmp_path / "questions.json")
@@ -198,6 +200,7 @@ def test_gift_read_back_has_every_question_with_its_answer(book):
     assert found["check-why"]["answers"] == [] and "<li>one</li>" in found["check-why"]["told"]
     assert r"\begin{pmatrix}" in found["check-rows"]["told"]
     assert "[Picture in the book: A dot]" in found["check-far"]["text"]
+    assert "[Picture in the book: A tent, from -2 to 6.]" in found["check-tent"]["text"]
 
 
 @pytest.mark.parametrize("text", [r"\nu = \{x\}", "a~b#c", "50% {of} it: x", r"\\ \neq"])

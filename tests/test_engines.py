@@ -4,14 +4,19 @@
 a folder: a copy of the book, with one script more that keeps what a page complains of.
 """
 
+import json
 import os
 import shutil
+import sys
 
 import browser
 import engines
 import pytest
-from site_browser import SITE
+from site_browser import SITE, html
 from test_explorers import PLACES, TOOLS
+
+sys.path.append(str(SITE.parent / "book" / "_ext"))
+import question_values as values  # noqa: E402
 
 pytestmark = pytest.mark.browser
 PAGES = [
@@ -59,13 +64,35 @@ USE = (
   for (const place of document.querySelectorAll("[data-question]")) {
     const { name, type, answer } = JSON.parse(place.dataset.question);
     const form = place.querySelector("form");
-    if (!form) wrong.push(`${name} takes no answer`);
-    else if (type === "choice") {
-      for (const k of answer) form.querySelectorAll("input")[k - 1].click();
+    const folded = place.querySelector(":scope > .question-answer");
+    if (!form) {
+      wrong.push(`${name} takes no answer`);
+      continue;
+    }
+    const expect = (words, open, typed) => {
+      const inputs = form.querySelectorAll("fieldset input");
+      if (type === "choice") typed.forEach((k) => inputs[k - 1].click());
+      else [typed].flat(2).forEach((value, k) => {
+        inputs[k].value = value;
+        inputs[k].dispatchEvent(new Event("input", { bubbles: true }));
+      });
       form.querySelector("button").click();
       const said = place.querySelector(".question-said").textContent;
-      if (!said.includes("✓ Right.")) wrong.push(`${name} says: ${said}`);
+      if (!said.startsWith(words)) wrong.push(`${name} says: ${said}`);
+      if (folded.open !== open) wrong.push(`${name}: its answer is ${open ? "folded" : "open"}`);
+    };
+    if (type === "open") {
+      folded.open = true;
+      if (!await until(() => form.offsetHeight, 5)) wrong.push(`${name} shows no buttons`);
+      expect("Noted.", true, []);
+      continue;
     }
+    if (place.classList.contains("check") && ["number", "matrix"].includes(type))
+      expect("✗ Not yet. ", false, [answer].flat(2).map((number) => number + 1000));
+    expect("✓ Right.", true, answer);
+    const figure = place.querySelector(".question-figure");
+    if (figure) for (const which of ["::before", "::after"])
+      if (getComputedStyle(figure, which).display === "none") wrong.push(`${name}: no ${which}`);
   }
   return wrong.concat(complaints);
 """
@@ -92,6 +119,12 @@ def engine(request, tmp_path_factory):
         pytest.skip(browser.ABSENT[request.param])
     with getattr(engines, request.param)(tmp_path_factory.mktemp(request.param)) as running:
         yield running
+
+
+def test_the_book_asks_in_every_way():
+    asked = [q for page in PAGES for q in html(page).select("[data-question]")]
+    assert {json.loads(q["data-question"])["type"] for q in asked} == set(values.TYPES)
+    assert any(q.select_one(".question-figure") for q in asked)
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -48,12 +48,16 @@ def without_exercises(text):
 
 
 def prose(text):
-    """The words that a reader reads: no front matter, code, options, alternative text, markup."""
+    """The words that a reader reads: no front matter, code, options, alternative text, markup.
+
+    A hint is read by whoever made its mistake, so it does not count either.
+    """
     text = re.sub(r"\A---\n.*?^---\n", "", text, flags=re.S | re.M)
     text = CELL.sub("", text)
     text = re.sub(r"^~~~python\n.*?^~~~$", "", text, flags=re.S | re.M)
     text = re.sub(r"^(`{3,})\{(math|literalinclude|explorer)\}.*?^\1$", "", text, flags=re.S | re.M)
     text = re.sub(r"^~~~.*?^~~~$", "", text, flags=re.S | re.M)  # code that is only shown
+    text = re.sub(r"^=== hint .*?(?=^=== |^```)", "", text, flags=re.S | re.M)
     text = re.sub(r"\$\$.*?\$\$", "", text, flags=re.S)
     text = re.sub(r"^:[\w-]+:.*$|^\(.*\)=$|^[`:]{3,}.*$|^%.*$", "", text, flags=re.M)
     text = re.sub(r"\$[^$]*\$", "x", text)  # a formula in a line is read as one word

@@ -1,21 +1,28 @@
 """Questions: what a directive accepts, what it refuses, and what page, notebook and print show."""
 
+import io
 import json
 import re
 import sys
 import textwrap
 from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
 import pytest
 import question_book
+from matplotlib import pyplot as plt
 from question_book import HEAD, book, sphinx, words
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "book" / "_ext")]
 
+import question_figures  # noqa: E402
 import question_values as values  # noqa: E402
 from question_values import BadQuestion  # noqa: E402
+
+from attention.figures import asked as asked_figures  # noqa: E402
+from attention.widgets.question import unseal  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +50,7 @@ def test_a_page_has_question_options_and_a_folded_answer_without_a_script(page):
     assert not answer.has_attr("open") and answer.summary.text == "Answer"
     assert "the largest product" in words(answer)
     assert "largest" not in words(guess.select_one(".question-text"))
-    assert words(answer.select_one(".question-hint")).startswith("If you had cat : No other")
+    assert words(answer.select_one(".question-hint")).startswith("If you chose “ cat ”: No other")
 
 
 def test_checks_are_numbered_and_referred_to(page):
@@ -74,7 +81,8 @@ def test_the_right_answer_is_said_where_the_explanation_does_not_say_it(page):
     rows = page.select("#check-rows details mtr")
     assert [cell.text for cell in rows[0].select("mtd")][:2] == ["0", "0.125"]
     assert (
-        words(page.select_one("#check-two details")) == "Answer Answer: yes; yes too The first two."
+        words(page.select_one("#check-two details"))
+        == "Answer Answer: yes · yes too The first two."
     )
     assert "Answer:" not in words(page.select_one("#guess-self details"))
 
@@ -90,8 +98,8 @@ def test_a_notebook_has_question_inputs_and_a_folded_answer(small, page):
     for part in [
         "> **Guess first: Which *word*?**\n>\n> Which word does *it* match best?",
         "<details>\n<summary>Answer</summary>\n\n*it* "
-        "itself: a vector has the largest product with itself, $x \\cdot x$.\n\nIf you had *cat*:"
-        "\n\nNo other vector is nearer.\n\n</details>",
+        "itself: a vector has the largest product with itself, $x \\cdot x$.\n\n"
+        "If you chose “*cat*”:\n\nNo other vector is nearer.\n\n</details>",
         "Answer: $0.9$ points\n\nWeigh and add.",
         "> **Question 3: In words**\n>\n> Why?\n\n<details>\n<summary>Answer</summary>\n\n"
         "Because **of** this:\n\n- one\n- two\n\n</details>",
@@ -107,6 +115,19 @@ def test_a_notebook_has_question_inputs_and_a_folded_answer(small, page):
     assert ask.outputs[0].data == {"text/markdown": shown, "text/plain": shown}
     assert answer.source.startswith("<details>")
     assert sum("Question(" in c.source for c in made.cells) == 4, "none for the open one"
+    two = nbformat.read(out / "two.ipynb", as_version=4).cells
+    at = next(k for k, c in enumerate(two) if "answer: check-tent\n" in c.source)
+    shown = two[at].outputs[0].data
+    assert "<svg" in shown["image/svg+xml"] and shown["text/plain"] == "A tent, from -2 to 6."
+    asked = unseal(two[at].source.split('"')[1])
+    assert asked["figure"].startswith('<svg class="figure-svg" role="img" aria-label="A tent')
+    assert (asked["min"], asked["max"], asked["step"]) == (-2, 6, 0.5)
+    assert asked["style"].startswith("--left:") and "A tent" not in two[at - 1].source
+    (tent,) = [q for chapter in json.loads((out / "questions.json").read_text("utf-8"))["chapters"]
+               for q in chapter["questions"] if q["name"] == "check-tent"]  # fmt: skip
+    assert tent["type"] == "number" and not {"min", "max", "step"} & set(tent)
+    (picture,) = re.findall(r'<img[^>]*src="media:([^"]*)" alt="A tent, from[^>]*/>', tent["text"])
+    assert (small / "source" / picture).is_file() or (small / picture).is_file()
 
 
 @pytest.mark.parametrize(("builder", "name"), [("latex", "*.tex"), ("epub", "one.xhtml")])
@@ -118,6 +139,11 @@ def test_where_nothing_folds_the_answer_follows(small, page, builder, name):
         assert part in text, text[:3000]
     assert text.index("match best") < text.index("the largest product") < text.rindex("Check 1")
     assert "<details" not in text and "data-question" not in text
+    if builder == "latex":  # which draws no SVG
+        assert r"\sphinxstyleemphasis{A tent, from \sphinxhyphen{}2 to 6.}" in text
+    else:
+        two = (out / "two.xhtml").read_text("utf-8")
+        assert '<svg class="figure-svg" role="img" aria-label="A tent, from -2 to 6."' in two
 
 
 # what is refused
@@ -166,6 +192,11 @@ BAD = {  # how a good question is spoilt, and what the warning says of it
     "step nan": ("place", "min: 0", "min: 0\n:step: nan", ":step: a number was wanted"),
     "ends of a number": ("number", ":answer:", ":min: 0\n:answer:", "only a place has a :min:"),
     "option": ("number", ":type:", ":kind: x\n:type:", "kind"),
+    "no alt": ("place", ":min: 0\n:max: 4", ":figure: fig", "needs both :figure: and :alt:"),
+    "no figure": ("place", ":min:", ":alt: A\n:min:", "needs both :figure: and :alt:"),
+    "figure": ("place", ":min: 0\n:max: 4", ":alt: A\n:figure: none", "nothing is glued as none"),
+    "figure's ends": ("place", ":min:", ":alt: A\n:figure: none\n:min:", "so it has no :max:"),
+    "figure of a number": ("number", ":type:", ":alt: A\n:type:", "only a place has a :alt:"),
 }  # fmt: skip
 CELL = """```{code-cell} python
 import numpy as np
@@ -220,6 +251,25 @@ def test_what_the_bad_ones_were_made_of_is_good(tmp_path, kind):
     folder = book(tmp_path, good=f"# Page\n\n```{{check}}\n{GOOD[kind]}```\n")
     out, warned = sphinx(folder, "html")
     assert warned == "" and 'id="check-x"' in (out / "good.html").read_text("utf-8")
+
+
+def test_a_figure_that_cannot_be_asked_about_is_refused():
+    with pytest.raises(BadQuestion, match=r"an axis that is marked by asked.ask_place\(ax\)"):
+        question_figures.line('<svg viewBox="0 0 9 9"><g id="patch_2"><path d="M 1 1"/></g></svg>')
+    with pytest.raises(BadQuestion, match="must name a figure that is glued, drawn as SVG"):
+        question_figures.image(None, SimpleNamespace(data={"text/plain": "7"}), "Seven.")
+    with pytest.raises(ValueError, match="ax must have a linear x-axis; got log"):
+        asked_figures.ask_place(plt.subplots(subplot_kw={"xscale": "log"})[1])
+
+
+def test_a_figure_says_where_its_axis_begins_and_ends():
+    file = io.StringIO()
+    fig, ax = plt.subplots(figsize=(5, 2))
+    ax.set(position=[0.2, 0.25, 0.6, 0.5], xlim=(-1.5, 3))
+    asked_figures.ask_place(ax).savefig(file, format="svg", bbox_inches=None)
+    ends, style = question_figures.line(file.getvalue())
+    assert ends == {"min": "-1.5", "max": "3"}
+    assert style == "--left:20.00%;--wide:60.00%;--top:25.00%;--tall:50.00%;--width:360px"
 
 
 # values

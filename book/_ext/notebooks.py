@@ -3,7 +3,8 @@
 It starts from the resolved doctrees, which it shares with the HTML build, so that nothing is read
 or executed again. Code comes from the notebook that MyST-NB has executed, prose from the doctree
 by way of notebook_markdown.py. Outputs are dropped, except the still picture of an explorer and the
-options of a question, which stand in their place until the cell is run, and on code hosts for good.
+options or the figure of a question, which stand in their place until the cell is run, and on code
+hosts for good.
 
 exercises.json and questions.json, beside the notebooks and not published, are what course.py,
 anki.py and quiz.py in scripts/ work from.
@@ -195,6 +196,10 @@ class Page:
         if options:
             shown = self.write.blocks(list(options[0].children))
             data = {"text/markdown": shown, "text/plain": shown}
+            self.cells[-1].outputs = [new_output("display_data", data=data)]
+        for figure in [part[0] for part in node.children if part.get("part") == "figure"]:
+            svg = Path(self.builder.srcdir, figure["uri"].lstrip("/")).read_text("utf-8")
+            data = {"image/svg+xml": svg, "text/plain": figure["alt"]}
             self.cells[-1].outputs = [new_output("display_data", data=data)]
         self.markdown(telling(self.write, node))
 

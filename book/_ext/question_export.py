@@ -17,6 +17,7 @@ from markdown_it import MarkdownIt
 from maths import temml
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 from notebook_markdown import Markdown
+from question_figures import drawn
 from question_pages import glossary_items
 from question_values import spoken
 from questions import question, question_part
@@ -104,6 +105,9 @@ class Exporter:
             "title": as_html(self.write.inline(title)).removeprefix("<p>").removesuffix("</p>"),
         }
         for part in parts:
+            if part["part"] == "figure":
+                made["text"] += self.figure(part)
+                continue
             if part["part"] == "options":
                 made["options"] = [self.blocks(item.children) for item in part[0].children]
                 continue
@@ -116,6 +120,11 @@ class Exporter:
                     for hint in hints
                 ]
         return made
+
+    def figure(self, part: question_part) -> str:
+        """A figure is black on white wherever it goes."""
+        shown = self.blocks(part.children)
+        return shown.replace("<img ", '<img style="background: white" ')
 
 
 class Asker(Exporter):
@@ -140,6 +149,9 @@ class Asker(Exporter):
         made = self.question(node)
         del made["text"]
         parts = {part["part"]: part for part in node.children[1:]}
+        if "figure" in parts:
+            made["figure"] = drawn(self.builder.srcdir, parts["figure"])
+            made["style"] = parts["figure"]["style"]
         made["title"] = spoken(node[0].astext())
         if "options" in parts:
             items = parts["options"][0].children

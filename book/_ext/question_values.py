@@ -112,7 +112,7 @@ def line(said: dict[str, str], truth: float) -> dict[str, float]:
     made = {}
     for name in ("min", "max"):
         if name not in said:
-            raise BadQuestion(f"a place needs a :{name}:, an end of its line")
+            raise BadQuestion(f"a place needs a :{name}:, an end of its line, or a :figure:")
         try:
             made[name] = number(said[name])
         except BadQuestion as error:

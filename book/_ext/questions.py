@@ -9,6 +9,7 @@ import json
 import re
 from typing import Any
 
+import question_figures as figures
 import question_values as values
 from docutils import nodes
 from docutils.parsers.rst import directives
@@ -29,7 +30,7 @@ class question(nodes.Admonition, nodes.Element):  # noqa: N801
 
 
 class question_part(nodes.General, nodes.Element):  # noqa: N801
-    """`part` is text, options, answer or hint; a hint has its `wrong` value."""
+    """`part` is text, figure, options, answer or hint; a hint has its `wrong` value."""
 
 
 class Question(SphinxDirective):
@@ -38,7 +39,18 @@ class Question(SphinxDirective):
     final_argument_whitespace = True
     option_spec = {
         name: directives.unchanged_required
-        for name in ("name", "type", "answer", "tolerance", "unit", "min", "max", "step")
+        for name in (
+            "name",
+            "type",
+            "answer",
+            "tolerance",
+            "unit",
+            "min",
+            "max",
+            "step",
+            "figure",
+            "alt",
+        )
     }
 
     def run(self) -> list[nodes.Node]:
@@ -113,8 +125,9 @@ class Question(SphinxDirective):
         hints = [part for part in parts if part["part"] == "hint"]
         asked: dict[str, Any] = {"name": label, "type": kind}
         node["asked"] = asked
-        if (ends := sorted({"min", "max", "step"} & set(self.options))) and kind != "place":
-            raise BadQuestion(f"only a place has a :{ends[0]}:")
+        only = {"min", "max", "step", "figure", "alt"}
+        if (more := sorted(only & set(self.options))) and kind != "place":
+            raise BadQuestion(f"only a place has a :{more[0]}:")
         if kind == "open":
             if said or hints:
                 raise BadQuestion("an open question has no :answer: and no hints")
@@ -130,7 +143,7 @@ class Question(SphinxDirective):
             within = asked["tolerance"] = values.tolerance(self.options.get("tolerance", ""), truth)
         asked["answer"] = truth
         if kind == "place":
-            asked |= values.line(self.options, truth)
+            asked |= values.line(self.options | self.figure(parts), truth)
         if unit := self.options.get("unit"):
             asked["unit"] = unit
         for hint in hints:
@@ -144,17 +157,35 @@ class Question(SphinxDirective):
             if right or values.same(kind, truth, wrong, within):
                 raise BadQuestion(f"the hint {hint['written']} is for the right answer")
             hint["wrong"] = wrong
-            hint.insert(0, paragraph("If you had ", said_as(kind, wrong, within, items), ":"))
+            lead, end = ("If you chose “", "”:") if kind == "choice" else ("If you had ", ":")
+            hint.insert(0, paragraph(lead, said_as(kind, wrong, within, items), end))
         answer = next(part for part in parts if part["part"] == "answer")
         line = paragraph("Answer: ", said_as(kind, truth, within, items), f" {unit}" * bool(unit))
         if line.astext().removeprefix("Answer: ").lower() not in answer.astext().lower():
             answer.insert(0, line)
 
-    def glued(self, name: str) -> str:
+    def figure(self, parts: list[question_part]) -> dict[str, str]:
+        """Put the figure after the text; return the ends of its axis."""
+        name, alt = self.options.get("figure", ""), self.options.get("alt", "")
+        if bool(name) != bool(alt):
+            raise BadQuestion("a figure needs both :figure: and :alt:, which says what it shows")
+        if not name:
+            return {}
+        if ends := sorted({"min", "max"} & set(self.options)):
+            raise BadQuestion(f"its figure's axis has the ends, so it has no :{ends[0]}:")
+        svg, image = figures.image(self, self.retrieved(name), alt)
+        ends, style = figures.line(svg)
+        parts.insert(1, question_part("", image, part="figure", style=style))
+        return ends
+
+    def retrieved(self, name: str) -> Any:
         try:
-            return retrieve_glue_data(self.state.document, name).data["text/plain"]
-        except (RetrievalError, KeyError):
+            return retrieve_glue_data(self.state.document, name)
+        except RetrievalError:
             raise BadQuestion(f"nothing is glued as {name} in this chapter") from None
+
+    def glued(self, name: str) -> str:
+        return self.retrieved(name).data["text/plain"]
 
 
 def paragraph(before: str, middle: list[nodes.Node], after: str) -> nodes.paragraph:
@@ -170,8 +201,10 @@ def said_as(kind: str, value: Any, within: float, items: list[nodes.Element]) ->
         return [nodes.math("", values.tex(kind, value, within))]
     made: list[nodes.Node] = []
     for k in value:
-        made += [nodes.Text("; ")] if made else []
+        made += [nodes.Text(" · ")] if made else []
         made += [child.deepcopy() for child in items[k - 1][0].children]
+        if isinstance(made[-1], nodes.Text):  # an option may be a sentence; here it is in one
+            made[-1] = nodes.Text(made[-1].removesuffix("."))
     return made
 
 
@@ -187,6 +220,8 @@ def visit_question(self, node: question) -> None:
 
 def visit_part(self, node: question_part) -> None:
     part, more = node["part"], {}
+    if part == "figure":
+        more["style"] = node["style"]
     if part == "hint":
         more["data-wrong"] = json.dumps(node["wrong"])
     if part == "options" and next(node.findall(nodes.math), None):
@@ -217,9 +252,9 @@ def asking(write: Any, node: question, options: bool = True) -> str:
     from notebook_markdown import quoted
 
     title, *parts = node.children
-    shown = ("text", "options") if options else ("text",)
+    shown = ("text", "figure", "options") if options else ("text",)
     above = [part for part in parts if part["part"] in shown]
-    body = write.blocks([c for part in above for c in part.children], nested=True)
+    body = write.blocks([c for part in above for c in figures.words(part)], nested=True)
     return quoted(f"**{write.inline(title)}**\n\n{body}")
 
 
@@ -258,7 +293,8 @@ class PlainQuestions(SphinxPostTransform):
             for part in parts:
                 if part["part"] == "answer":
                     box += nodes.paragraph("", "", nodes.strong("", "Answer"))
-                for child in part.children:
+                svg = "image/svg+xml" in self.app.builder.supported_image_types
+                for child in part.children if svg else figures.words(part):
                     box += child.children if isinstance(child, question_part) else child
             node.replace_self(box)
 

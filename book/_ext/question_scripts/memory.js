@@ -43,12 +43,13 @@
     };
   }
 
-  // Both states in one: no answer of either is lost, and of an exercise's marks the newer counts.
+  // Both states in one: no answer of either is lost, and of an exercise's marks the newer counts. An
+  // answer of the same time is the same answer; `b` may have been thought better of.
   function merge(a, b) {
     const made = empty();
     for (const { cards, read, exercises } of [a, b]) {
       for (const [name, { page, log }] of Object.entries(cards)) {
-        const all = new Map([...(made.cards[name]?.log ?? []), ...log].map((one) => [one.join(), one]));
+        const all = new Map([...(made.cards[name]?.log ?? []), ...log].map((one) => [one[0], one]));
         made.cards[name] = { page, log: [...all.values()].sort((x, y) => (x[0] < y[0] ? -1 : 1)) };
       }
       for (const [name, { of, sections }] of Object.entries(read)) {
@@ -65,6 +66,8 @@
 
   const day = (time) => Math.floor(time / 864e5 - new Date(time).getTimezoneOffset() / 1440);
   const today = () => day(Date.now());
+  const date = (on) => new Date((on + 0.5) * 864e5).toLocaleDateString("en-GB",
+    { day: "numeric", month: "long", year: "numeric", timeZone: "UTC" });
   function due({ log }) {
     let step = 0;
     let next = -Infinity;
@@ -126,8 +129,8 @@
     write(merge(read(), added));
     show();
   }
-  const record = (name, page, got) =>
-    add({ cards: { [name]: { page, log: [[new Date().toISOString(), got]] } } });
+  const record = (name, page, got, at = new Date().toISOString()) =>
+    add({ cards: { [name]: { page, log: [[at, got]] } } });
   function erase() {
     mine = empty();
     try {
@@ -153,7 +156,7 @@
   const watchers = [];
   const show = () => { const state = read(); watchers.forEach((watch) => watch(state)); };
   addEventListener("answered", ({ detail, target }) => {
-    record(detail.name, target.closest("[data-page]")?.dataset.page ?? page, detail.got);
+    record(detail.name, target.closest("[data-page]")?.dataset.page ?? page, detail.got, detail.at);
   });
 
   const home = document.currentScript.src;
@@ -174,16 +177,31 @@
     if (!Object.hasOwn(cards, name)) return null;
     const place = make("div", { className: "card-place", innerHTML: cards[name] });
     place.dataset.page = from;
+    const head = place.querySelector(".admonition-title").firstChild; // its number says nothing here
+    head.data = head.data?.replace(/^[A-Z][\w ]+: /, "");
     const link = make("a", { href: new URL(`${from}.html#${name}`, root).href }, title);
     place.append(make("p", { className: "card-source" }, "From: ", link));
     start(place.querySelector("[data-question]"));
     return place;
   }
   window.attentionMemory = {
-    DAYS, KEY, parse, merge, due, dueCards, today, read, record, add, erase, card, fetchScript, make, page,
+    DAYS, KEY, parse, merge, due, dueCards, today, date, read, record, add, erase, card, fetchScript, make,
     watch(f) { watchers.push(f); f(read()); },
     trouble: () => trouble,
   };
+
+  // when a question returns, beside it
+
+  for (const place of document.querySelectorAll("[data-question]")) {
+    const { name } = JSON.parse(place.dataset.question);
+    const line = make("p", { className: "card-source" });
+    place.append(line);
+    watchers.push(({ cards: { [name]: known } }) => {
+      const on = known && due(known);
+      line.textContent = !known ? "" : on > today() ? `It returns in Review on ${date(on)}.`
+        : "It waits for you in Review.";
+    });
+  }
 
   // three from last time
 
@@ -192,7 +210,7 @@
   const waiting = heading && !review
     ? dueCards(read()).filter((one) => one.due <= today() && one.page !== page).slice(0, 3) : [];
   if (waiting.length) {
-    const title = `${["One", "Two", "Three"][waiting.length - 1]} from last time`;
+    const title = `${["One question", "Two questions", "Three questions"][waiting.length - 1]} from last time`;
     const box = make("details", { className: "last-time" }, make("summary", {}, title));
     box.addEventListener("toggle", async () => {
       const places = await Promise.all(waiting.map((one) => card(one.name, one.page)));
@@ -217,6 +235,7 @@
     const seen = make("span", {}, sign);
     seen.ariaHidden = "true";
     place.replaceChildren(seen, hidden);
+    place.title = words;
   }
   const boxes = [...document.querySelectorAll(".bd-article .exercise[id]")].map((exercise) => {
     const box = make("input", { type: "checkbox" });

@@ -8,8 +8,7 @@
   said.setAttribute("role", "status");
   const desk = make("div", { className: "review-desk" });
   const next = make("button", { type: "button", hidden: true }, "Next card");
-  const date = (day) => new Date((day + 0.5) * 864e5).toLocaleDateString("en-GB",
-    { day: "numeric", month: "long", year: "numeric", timeZone: "UTC" });
+  const skip = make("button", { type: "button", hidden: true }, "I do not know");
 
   const gone = new Set(); // cards of questions that the book has no more
   const waiting = () => memory.dueCards(read())
@@ -21,7 +20,7 @@
     status.textContent = !all.length
       ? "There are no cards yet. A question becomes a card when you answer it in its chapter."
       : `${left} of ${all.length} card${all.length === 1 ? "" : "s"} due today.`
-        + (!left && later ? ` The next is due on ${date(later.due)}.` : "");
+        + (!left && later ? ` The next is due on ${memory.date(later.due)}.` : "");
   }
   async function deal(focus) {
     for (const one of waiting()) {
@@ -31,15 +30,26 @@
         continue;
       }
       desk.replaceChildren(shown);
-      next.hidden = true;
-      shown.addEventListener("answered", () => { next.hidden = false; });
+      const answered = (is) => {
+        next.hidden = !is;
+        skip.hidden = is || !shown.querySelector("form input");
+      };
+      answered(false);
+      shown.addEventListener("answered", () => answered(true));
+      skip.onclick = () => {
+        const folded = shown.querySelector(".question-answer");
+        folded.open = true;
+        folded.firstElementChild.focus();
+        memory.record(one.name, one.page, "wrong");
+        answered(true);
+      };
       const title = shown.querySelector(".admonition-title");
       title.tabIndex = -1;
       if (focus) title.focus();
       return count();
     }
     desk.replaceChildren();
-    next.hidden = true;
+    next.hidden = skip.hidden = true;
     count();
     if (focus) {
       status.tabIndex = -1;
@@ -102,7 +112,7 @@
     }
   });
   place.replaceChildren(
-    status, desk, make("p", {}, next), terms,
+    status, desk, make("p", {}, skip, next), terms,
     make("h2", {}, "Your answers"),
     make("p", {},
       button("Export as a file", () => {

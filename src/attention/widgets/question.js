@@ -2,7 +2,7 @@
 import { element, startQuestion } from "./shared.js";
 
 function render({ model, el }) {
-  const { kind, title, options, said, told, hints, ...asked } = model.get("asked");
+  const { kind, title, options, said, told, hints, figure, style, ...asked } = model.get("asked");
   const place = element("div", { className: `explorer question ${kind}`, role: "group",
     ariaLabel: title, "data-lm-suppress-shortcuts": "true" }); // JupyterLab's keys stay outside
   place.dataset.question = JSON.stringify(asked);
@@ -11,6 +11,9 @@ function render({ model, el }) {
     const box = element("div", { className: "question-options" }, list);
     box.dataset.said = JSON.stringify(said ?? []);
     place.append(box);
+  }
+  if (figure) {
+    place.append(element("div", { className: "question-figure", style, innerHTML: figure }));
   }
   const answer = element("details", { className: "question-answer" });
   answer.innerHTML = `<summary>Answer</summary>${told}`;

@@ -18,6 +18,7 @@ _MINE = """
 .explorer.question { --neg-bg: color-mix(in srgb, var(--neg) 12%, var(--bg)); }
 .explorer.question :is(*, ::before) { box-sizing: border-box; }
 .explorer.question .question-answer { overflow-x: auto; margin: 0; }
+.explorer.question .question-figure { --figure-font: system-ui, sans-serif; }
 .explorer.question math:has(> mrow + mrow) {
   display: inline-flex; flex-wrap: wrap; align-items: baseline;
 }

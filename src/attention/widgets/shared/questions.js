@@ -11,10 +11,11 @@ export function element(tag, properties = {}, ...children) {
   return made;
 }
 
-// Numbers as readers write them: 0.5, 0,5, −3, 1e-3, 1/9.
+// Numbers as readers write them: 0.5, 0,5, −3, 1e-3, 1/9, 50 %.
 const DECIMAL = /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i;
 export function readNumber(text) {
-  const typed = text.trim().replace(/[−–]/g, "-").replace(/\s*\/\s*/, "/");
+  const typed = text.trim().replace(/[−–]/g, "-").replace(/\s*\/\s*/, "/")
+    .replace(/^([^/e]*\d) ?%$/, "$1e-2");
   if (!typed) throw Error("There is no number yet.");
   if (/^[-+]?[1-9]\d{0,2}(,\d{3})+$/.test(typed)) {
     throw Error(`${text} can be read in two ways: write it without a comma.`);
@@ -25,6 +26,16 @@ export function readNumber(text) {
   }
   const value = parts.length > 1 ? parts[0] / parts[1] : +parts[0];
   if (!Number.isFinite(value)) throw Error(`${text} is not a finite number.`);
+  return value;
+}
+// A right number with too few decimals is no mistake: the reader is asked for more.
+function readExact(text, answer, within) {
+  const value = readNumber(text);
+  const decimals = /^[-+−–]?\d*[.,]?(\d*)$/.exec(text.trim())?.[1].length;
+  if (!near(value, answer, within) && near(value, answer, 0.05 * Math.abs(answer))
+    && value === +answer.toFixed(decimals ?? 99)) {
+    throw Error(`${text} is rounded too far: write more decimals.`);
+  }
   return value;
 }
 export const near = (a, b, within) => Math.abs(a - b) <= within + 1e-9 * Math.max(1, Math.abs(b));
@@ -57,7 +68,7 @@ const RULES = {
     same: (asked, value, wrong) => wrong.every((k) => value.includes(k)),
   },
   number: {
-    read: (asked, typed) => readNumber(typed),
+    read: ({ answer, tolerance }, typed) => readExact(typed, answer, tolerance),
     judge({ answer, tolerance }, value, typed) {
       const right = near(value, answer, tolerance);
       return { right, words: right ? "" : `${typed.trim()} is too ${value > answer ? "large" : "small"}.` };
@@ -65,9 +76,9 @@ const RULES = {
     same: ({ tolerance }, value, wrong) => near(value, wrong, tolerance),
   },
   matrix: {
-    read: (asked, typed) => typed.map((row, i) => row.map((cell, j) => {
+    read: ({ answer, tolerance }, typed) => typed.map((row, i) => row.map((cell, j) => {
       try {
-        return readNumber(cell);
+        return readExact(cell, answer[i][j], tolerance);
       } catch (error) {
         throw Error(`${cellName(i, j)}: ${error.message}`);
       }
@@ -126,17 +137,17 @@ const FORMS = {
     form.append(...rows);
     list.parentNode.remove();
     const named = (numbers) => numbers.flatMap((k, i) =>
-      [i ? "; " : "", ...rows[k - 1].children[1].cloneNode(true).childNodes]);
+      [i ? " · " : "", ...rows[k - 1].children[1].cloneNode(true).childNodes]);
     return {
       legend: many ? "Choose all that fit" : "Choose one",
       typed: () => rows.flatMap((row, k) => (row.control.checked ? [k + 1] : [])),
-      truth: ({ right }) => (right ? [] : ["The answer is: ", ...named(answer), "."]),
+      truth: ({ right }) => (right ? [] : ["The answer: ", ...named(answer)]),
       mark({ value }, open) {
         rows.forEach((row, k) => {
           const is = answer.includes(k + 1);
-          const was = value.includes(k + 1);
-          row.lastElementChild.textContent = open && is ? "✓ the answer"
-            : was ? (is ? "" : "✗") : "";
+          // of several, which one is wrong is what the second try is about
+          const not = value.includes(k + 1) && !is && (open || !many);
+          row.lastElementChild.textContent = is && open ? "✓" : not ? "✗" : "";
         });
       },
     };
@@ -153,32 +164,55 @@ const FORMS = {
     };
   },
 
-  // A line with a mark to move; the truth is put beside it.
-  place(asked, form) {
+  // A line with a mark to move; the truth is put beside it. Where it runs under a figure, mark and
+  // truth are lines over the figure as well, which question.css draws.
+  place(asked, form, place) {
     const { answer, tolerance, min, max, step, unit } = asked;
     const words = (value) => `${rounded(value, 0)}${unit ? ` ${unit}` : ""}`;
-    const input = element("input", { type: "range", min, max, step, value: (min + max) / 2 });
+    const at = (value) => (value - min) / (max - min);
+    const figure = place.querySelector(":scope > .question-figure");
+    const input = element("input",
+      { type: "range", min, max, step, value: (min + max) / 2, ariaLabel: "Your mark" });
     const now = element("span", { ariaHidden: true });
     const truth = element("div", { className: "question-truth", ariaHidden: true, hidden: true },
       element("i", {}, "▲"), element("b", {}, rounded(answer, tolerance)));
-    truth.style.setProperty("--at", (answer - min) / (max - min));
+    truth.style.setProperty("--at", at(answer));
     let put = false;
     const show = (text) => {
       now.textContent = text;
       input.setAttribute("aria-valuetext", text);
     };
     for (const type of ["input", "click"]) {
-      input.addEventListener(type, () => { put = true; show(words(+input.value)); });
+      input.addEventListener(type, () => {
+        put = true;
+        show(words(+input.value));
+        figure?.style.setProperty("--mark", at(input.value));
+      });
     }
     show("no mark yet");
     form.append(
-      element("div", { className: "question-line" }, element("label", {}, "Your mark", input), now),
+      element("div", { className: "question-line" }, now, input),
       element("div", { className: "question-ends" },
         ...[min, max].map((end) => element("span", {}, words(end)))), truth);
+    if (figure) {
+      form.style.cssText = figure.style.cssText; // the line begins and ends as the figure's axis
+      for (const type of ["click", "pointermove"]) {
+        figure.addEventListener(type, ({ buttons, clientX }) => {
+          if (type !== "click" && !buttons) return;
+          const { left, width } = input.getBoundingClientRect();
+          input.value = min + (max - min) * (clientX - left - 8) / (width - 16);
+          input.dispatchEvent(new Event("input"));
+        });
+      }
+    }
     return {
+      legend: "Your mark on the line",
       typed: () => (put ? input.value : ""),
       truth: (judged) => distance(asked, judged, rounded(judged.value, 0)),
-      mark(judged, open) { truth.hidden = !open; },
+      mark(judged, open) {
+        truth.hidden = !open;
+        if (open) figure?.style.setProperty("--truth", at(answer));
+      },
     };
   },
 
@@ -203,12 +237,13 @@ export function startQuestion(place) {
   const folded = place.querySelector(":scope > .question-answer");
   const guess = place.classList.contains("guess");
   const said = element("div", { className: "question-said", role: "status" });
-  let told = false; // what counts is the first answer
+  let at; // what counts is the first answer; of what they had the reader may think better
   let missed = ""; // a wrong answer to a check, which may be tried once more
   const tell = (got, given) => {
-    if (told) return;
-    told = true;
-    place.dispatchEvent(new CustomEvent("answered", { bubbles: true, detail: { ...asked, got, given } }));
+    if (at && asked.type !== "open") return;
+    at ??= new Date().toISOString();
+    const detail = { ...asked, got, given, at };
+    place.dispatchEvent(new CustomEvent("answered", { bubbles: true, detail }));
   };
   const form = element("form", { className: "question-form" });
   const legend = element("legend");
@@ -225,9 +260,9 @@ export function startQuestion(place) {
     for (const [got, words] of [["right", "All of it"], ["partly", "Part of it"], ["wrong", "Not this"]]) {
       const button = element("button", { type: "button" }, words);
       button.addEventListener("click", () => {
-        tell(got);
         fields.querySelectorAll("button").forEach((b) => b.setAttribute("aria-pressed", b === button));
         said.textContent = "Noted.";
+        tell(got);
       });
       fields.append(button, " ");
     }
@@ -241,7 +276,8 @@ export function startQuestion(place) {
 
   const way = FORMS[asked.type](asked, fields, place);
   legend.textContent = way.legend ?? (guess ? "Your guess" : "Your answer");
-  form.append(element("button", {}, guess ? "This is my guess" : "Check"), said);
+  const button = element("button", {}, guess ? "This is my guess" : "Check");
+  form.append(button, said);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const typed = way.typed();
@@ -253,6 +289,7 @@ export function startQuestion(place) {
       return;
     }
     const { right, words, value } = judged;
+    const got = !right ? "wrong" : folded.open ? "partly" : "right"; // open: it was read off
     // the same once more, as by Enter twice, is no other try
     const open = guess || right || folded.open || !["", String(value)].includes(missed);
     missed = open ? null : String(value);
@@ -262,12 +299,18 @@ export function startQuestion(place) {
       .find((one) => isMistake(asked, value, JSON.parse(one.dataset.wrong)));
     const first = right ? "✓ Right. " : open ? "✗ Not so. " : "✗ Not yet. ";
     said.replaceChildren(element("p", {}, first, ...(truth.length ? truth : [words])));
-    folded.querySelectorAll(".question-hint").forEach((one) => { one.hidden = one === hint; });
-    if (hint) said.append(...[...hint.cloneNode(true).children].slice(1));
+    folded.querySelectorAll(".question-hint").forEach((one) => { one.hidden = right || one === hint; });
+    if (hint) said.append(...[...hint.cloneNode(true).children].slice(guess ? 0 : 1));
     if (!open) said.append(element("p", {}, "Try once more, or open the answer."));
     said.dataset.right = right;
     if (open) folded.open = true;
-    tell(right ? "right" : "wrong", typed);
+    // the options are marked: the line that repeats the right one goes
+    if (open && asked.type === "choice") folded.querySelector(":scope > .question-lead")?.remove();
+    if (guess) { // the truth is told: there is nothing more to guess
+      if (document.activeElement === button) folded.firstElementChild.focus({ preventScroll: true });
+      button.hidden = button.disabled = true;
+    }
+    tell(got, typed);
   });
   folded.before(form);
 }
