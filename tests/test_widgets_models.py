@@ -553,6 +553,14 @@ class Opened:
         self.page.wait_for_timeout(300)
         return self.page.locator(".say").inner_text()
 
+    def waits_to_say(self, words, seconds=90):
+        """What takes a busy machine long; fail with what went wrong in the page."""
+        for _ in range(4 * seconds):
+            if words in self.page.locator(".say").inner_text():
+                return
+            self.page.wait_for_timeout(250)
+        raise AssertionError(f"never says {words!r}: {self.says()!r}, {self.complaints}")
+
     def __exit__(self, *error):
         if error[0] is None:
             assert self.complaints == []
