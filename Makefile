@@ -4,7 +4,7 @@ PORT ?= 8000
 RUN := .venv/bin/python
 COLAB := us-docker.pkg.dev/colab-images/public/runtime:latest
 export LANGUAGES ANSWERS HINTS EXERCISES TITLE DUE INTO NBGRADER COURSE LATE TIMES ROSTER SANDBOX WORKERS
-.PHONY: serve book test check bench bench-pages notebooks course grade gradescope anki quiz pdf epub epubcheck zip downloads colab slides figures picture install
+.PHONY: serve book test check bench bench-pages notebooks course grade gradescope anki quiz pdf epub epubcheck zip downloads colab slides figures picture install environments
 .PHONY: pins mutants future messages checked links
 
 serve: book
@@ -13,11 +13,14 @@ serve: book
 book: install
 	$(RUN) scripts/build.py
 
-test: check
+test: install
 	$(RUN) scripts/browser.py
 	$(RUN) scripts/bubblewrap.py
-	$(RUN) scripts/build.py
+	$(MAKE) --no-print-directory -j 3 check book environments
 	$(RUN) -m pytest -n 2 --no-loadscope-reorder
+
+environments: install
+	$(RUN) tests/environments_of_tests.py
 
 check: install
 	$(RUN) -m ruff check . && $(RUN) -m ruff format --check . && $(RUN) -m pyright && $(RUN) -m codespell_lib README.md book src scripts benchmarks tests && $(RUN) scripts/check_workflows.py

@@ -40,7 +40,7 @@ def find() -> str | None:
 
 def needed(site: Path, does: str, command: str) -> str:
     """The path of the browser for a script that reads the built book; else a sentence, and exit."""
-    if not (site / "book" / "index.html").exists():
+    if not next((site / "book").glob("*.html"), None):
         sys.exit(f"there is no built book in {site.name}: run `make book`")
     if not (path := find()):
         sys.exit(

@@ -20,13 +20,15 @@ NAMED = {
     "var(--ink)": plots.INK,
     "var(--ink-deep)": plots.INK_DEEP,
     "var(--figure-font)": "'DejaVu Sans', 'Bitstream Vera Sans', Verdana, sans-serif",
+    "var(--serif)": "'STIX Two Text', STIXGeneral, 'Times New Roman', serif",
 }
 HEAD = re.compile(
     r'<svg class="figure-svg" role="img" aria-label="(?P<alt>[^"]*)" viewBox="(?P<box>[^"]*)"'
+    r'[^>]* style="(?P<style>[^"]*)"'
 )
 SVG = """<?xml version="1.0" encoding="UTF-8"?>
 <svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" \
-viewBox="{box}" width="{width}pt" height="{height}pt" fill="#000000">
+viewBox="{box}" width="{width}pt" height="{height}pt" fill="#000000" style="{style}">
 <title>{title}</title>
 <desc>{said}</desc>
 <metadata><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" \
@@ -96,15 +98,15 @@ def standalone(drawn: str, figure: Figure, about: dict[str, str]) -> str:
     head = HEAD.match(drawn)
     if head is None:
         raise ValueError(f"{figure.name}: a figure begins otherwise: {drawn[:80]}")
-    body = drawn[drawn.index(">") + 1 :]
+    body, style = drawn[drawn.index(">") + 1 :], head["style"]
     for theirs, ours in NAMED.items():
-        body = body.replace(theirs, ours)
-    if left := re.search(r"var\([^)]*\)", body):
+        body, style = body.replace(theirs, ours), style.replace(theirs, ours)
+    if left := re.search(r"var\([^)]*\)", style + body):
         raise ValueError(f"{figure.name}: the page's {left[0]} has no value here")
     width, height = head["box"].split()[2:]
     text = {k: html.escape(v, quote=False) for k, v in about.items()}
     return SVG.format(
-        box=head["box"], width=width, height=height, body=body, licence=LICENCE,
+        box=head["box"], width=width, height=height, style=style, body=body, licence=LICENCE,
         title=html.escape(figure.title, quote=False), caption=html.escape(figure.said, quote=False),
         said=html.escape(html.unescape(figure.alt), quote=False), **text,
     )  # fmt: skip

@@ -118,7 +118,7 @@ refuses(A.rotary, dict(x=X), x=([IDS], [Say(X[..., :3], "3"), X[:, :0]]), base=B
 refuses(A.alibi_slopes, dict(num_heads=2), num_heads=COUNT)
 refuses(A.alibi_bias, dict(num_heads=2, n_q=3), num_heads=COUNT, n_q=COUNT, n_k=COUNT)
 BUCKETS = dict(num_buckets=[2, 7], max_distance=[8], bidirectional=([1], []))
-refuses(A.t5_buckets, dict(relative_position=IDS), relative_position=([X], []), **BUCKETS)
+refuses(A.t5_buckets, dict(offset=IDS), offset=([X], []), **BUCKETS)
 refuses(A.T5Bias, dict(num_heads=2), num_heads=COUNT, **BUCKETS)
 refuses(A.T5Bias(2), dict(n_q=1), n_q=COUNT, n_k=COUNT)
 

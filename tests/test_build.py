@@ -1,5 +1,6 @@
 """The build tells the truth: it fails on warnings and failing cells, and keeps no stale number."""
 
+import doctest
 import os
 import shutil
 import socket
@@ -257,12 +258,28 @@ def test_words_in_a_figure_stay_as_they_are():
     words = "colour: black cat, 'DejaVu Sans', id=\"b\""
     svg = (
         '<svg viewBox="0 0 10 20"><g id="a"><path style="fill: #000000" stroke="black"/>'
-        f"<text style=\"font: 10px 'DejaVu Sans', serif\">{words}</text></g></svg>"
+        f"<text style=\"font-size: 9px; font-family: 'DejaVu Sans', serif\">{words}</text>"
+        "</g></svg>"
     )
     page = figures.page_svg(svg, "A cat")
-    assert f">{words}</text>" in page
-    assert '<g><path style="fill: currentColor" stroke="currentColor"/>' in page
-    assert 'style="font: 10px var(--figure-font)"' in page
+    assert f'<text style="font-size: 9px">{words}</text>' in page
+    assert '><path style="fill: currentColor" stroke="currentColor"/>' in page
+    assert page.startswith("<svg") and 'style="font-family: var(--figure-font); ' in page
+
+
+def test_a_drawing_in_a_page_keeps_its_groups_and_loses_what_says_nothing():
+    assert doctest.testmod(figures).failed == 0
+    svg = (
+        '<svg viewBox="0 0 10 20"><defs><style type="text/css">*{stroke-linecap: butt}</style>'
+        '<clipPath id="c"><path d="M 0 0 \nL 5.123456 1 \nz"/></clipPath></defs>'
+        '<g id="a"><path d="M 0 0 \nz" style="fill: none"/><g style="fill: #0f58a0"><use x="1.5" '
+        'transform="scale(0.015625)" clip-path="url(#c)"/></g></g></svg>'
+    )
+    page = figures.page_svg(svg, "")
+    assert page[page.index("<defs>") :] == (
+        '<defs><clipPath id="c"><path d="M0 0L5.12 1z"/></clipPath></defs><g style="fill: '
+        'var(--above)"><use x="1.5" transform="scale(0.015625)" clip-path="url(#c)"/></g></svg>'
+    )
 
 
 def test_a_reader_who_leaves_is_no_error(capsys):

@@ -52,7 +52,8 @@ def a_figure(body: str) -> str:
     return (
         '<article><h1>One</h1><figure id="fig-one-dot"><svg class="figure-svg" role="img" '
         'aria-label="A dot &amp; a word" viewBox="0 0 72 36" width="72" height="36" '
-        f'fill="currentColor">{body}</svg><figcaption><span class="caption-number">Fig. 1.1 </span>'
+        f'fill="currentColor" style="font-family: var(--figure-font)">{body}</svg>'
+        '<figcaption><span class="caption-number">Fig. 1.1 </span>'
         '<span class="caption-text">A <em>dot</em> &lt; two.</span></figcaption></figure></article>'
     )
 

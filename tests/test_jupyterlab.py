@@ -14,7 +14,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from test_notebooks import ROOT, colab_environment
+from environments_of_tests import ROOT, colab_environment
 
 from attention.widgets.question import seal
 

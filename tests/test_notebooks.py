@@ -12,16 +12,15 @@ import sys
 import types
 from pathlib import Path
 
-import filelock
 import nbformat
 import pytest
+from environments_of_tests import colab_environment, pinned
 
 ROOT = Path(__file__).parents[1]
 BUILT = ROOT / "_build" / "ipynb"
 sys.path[:0] = [str(ROOT / "book" / "_ext"), str(ROOT / "scripts")]
 
 import answers  # noqa: E402
-import environments  # noqa: E402
 import notebooks  # noqa: E402
 
 CHAPTERS = re.findall(r"file: (book/\S+)", (ROOT / "_toc.yml").read_text("utf-8"))
@@ -497,26 +496,6 @@ def test_a_solution_needs_both_markers():
 # in an environment like Colab's
 
 
-def pinned(name: str) -> str:
-    """The version that requirements.txt pins."""
-    pins = (ROOT / "requirements.txt").read_text("utf-8")
-    return re.search(rf"^{re.escape(name)}==(\S+)", pins, flags=re.M)[1]
-
-
-def colab_environment() -> Path:
-    """The Python of an environment with Colab's versions, made once."""
-    lines = (ROOT / "tests" / "colab-constraints.txt").read_text().splitlines()
-    pins = [line for line in lines if line and not line.startswith("#")]
-    folder = ROOT / ".venv-colab"
-    with filelock.FileLock(ROOT / ".venv-colab.lock"):  # two files' tests may want it at once
-        python = environments.environment(folder, *pins, f"torch=={pinned('torch')}", "nbconvert")
-        kernel = folder / "share" / "jupyter" / "kernels" / "python3" / "kernel.json"
-        about = json.loads(kernel.read_text())
-        about["argv"][0] = str(python)
-        kernel.write_text(json.dumps(about))
-    return python
-
-
 @pytest.fixture(scope="session")
 def colab() -> Path:
     """The Python of an environment with Colab's versions, without our package."""
@@ -525,11 +504,14 @@ def colab() -> Path:
     return python
 
 
+LIST = (
+    "import importlib.metadata as m; print(*{f'{d.name}=={d.version}' for d in m.distributions()})"
+)
+
+
 def frozen(python: Path) -> set[str]:
-    done = subprocess.run(
-        [python, "-m", "pip", "list", "--format=freeze", "--disable-pip-version-check"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    """The environment's packages with their versions, in a tenth of the time of `pip list`."""
+    done = subprocess.run([python, "-c", LIST], capture_output=True, text=True, check=True)
     return set(done.stdout.split())
 
 
@@ -581,10 +563,12 @@ def test_notebook_runs_in_colab(colab, name, tmp_path):
     before = frozen(colab)
     (tmp_path / wheel().name).symlink_to(wheel())
     share = ROOT / ".venv-colab" / "share" / "jupyter"
-    execute(colab, read(name), tmp_path, JUPYTER_PATH=str(share), JUPYTER_PREFER_ENV_PATH="1")
-    added = frozen(colab) - before
-    assert {line.split("==")[0] for line in added} <= {"attention-book"}
-    assert before <= frozen(colab)
+    ran = execute(colab, read(name), tmp_path, JUPYTER_PATH=str(share), JUPYTER_PREFER_ENV_PATH="1")
+    said = [o.get("text", "") for c in ran.cells for o in c.get("outputs", ())]
+    assert "is not installed here" not in "".join(said)  # any-model's: Colab has transformers
+    after = frozen(colab)
+    assert {line.split("==")[0] for line in after - before} <= {"attention-book"}
+    assert before <= after
 
 
 @pytest.mark.notebook

@@ -106,7 +106,7 @@ def test_one_causal_layer_sees_its_past_as_a_bag_and_two_do_not(seed):
 
 
 def test_steps_of_normalised_integers():
-    printed("positions", "498/499 and 499/499 differ by {:.3f}", 1 / 499)
+    printed("positions", "498/499 and 499/499 differ by only {:.3f}", 1 / 499)
     assert "is 0.25 away in a text of 5 tokens and 0.01 away in one of 101" in open_page()
     assert (1 / (5 - 1), 1 / (101 - 1)) == (0.25, 0.01)
 
@@ -158,6 +158,25 @@ def test_hands_that_hardly_move():
         slow.append(int((512 * speed < 0.1).sum()))
     printed("positions", "{} of the 32 hands turn by less than 0.1 radians", slow[0])
     printed("positions", "with base 10,000, but {} with base 500,000", slow[1])
+
+
+def test_the_slowest_hands_of_the_bases():
+    printed("positions", "or {:,.0f}, positions for a full turn", 2 * math.pi * 10000)
+    printed("positions", "With base 100 it needs {:.0f}", 2 * math.pi * 100 ** (62 / 64))
+    for max_distance in (128, 24):
+        bucket = t5_buckets(torch.arange(200), max_distance=max_distance, bidirectional=False)
+        at = int((bucket == 31).nonzero().min())
+        printed("positions", "{} (`max_distance` {}", at, max_distance)
+
+
+def test_t5_counts_as_the_text_does():
+    """One sign for the offset: of two keys beside the query, the earlier has the offset 1."""
+    assert alibi_bias(1, 3)[0, 2, 0] == alibi_bias(1, 3)[0, 0, 2]
+    near = t5_buckets(torch.tensor([1, -1]), bidirectional=False)
+    assert near.tolist() == [1, 0], "a key after the query falls into bucket 0"
+    text = open_page()
+    assert text.count("torch.arange(n)[:, None] - torch.arange(n)  # i - j") == 2
+    assert "j - i" not in text
 
 
 def test_divisors_of_the_two_bases():
@@ -213,8 +232,8 @@ def test_rotary_by_hand():
         assert abs(q @ k - math.cos(3)) < 1e-6
         q, k = rotary(different, torch.tensor(pair).double())
         scores.append((q @ k).item())
-    printed("positions", "the score is ${:.3f}$ if the query stands three after", scores[0])
-    printed("positions", "and ${:.3f}$ if it stands three before", scores[1])
+    printed("positions", "the score is ${:.3f}$ at the offset 3", scores[0])
+    printed("positions", "and ${:.3f}$ at the offset $-3$", scores[1])
     text = alternative("Four dials with two arrows")
     assert text.count(f"cos 3 = {signed(math.cos(3))}") == 2
     assert f"cos 2 = {signed(math.cos(2))}" in text
@@ -241,7 +260,7 @@ def test_one_hand_confuses_offsets_that_the_explorer_shows():
 
 def test_buckets():
     distance = torch.arange(200)
-    bucket = t5_buckets(-distance, bidirectional=False)
+    bucket = t5_buckets(distance, bidirectional=False)
     assert bucket[:16].tolist() == list(range(16)) and bucket[16] == bucket[17] == 16
     last = int((bucket == 31).nonzero().min())
     assert f"stays at 31 from distance {last} on" in open_page()

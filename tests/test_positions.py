@@ -129,8 +129,8 @@ def test_alibi_bias_is_slope_times_distance(n_q, n_k):
                 assert bias[h, i, j].item() == -slope * abs(i + n_k - n_q - j)
 
 
-OFFSETS = [-300, -128, -127, -91, -90, -64, -63, -32, -23, -16, -15, -12, -11, -8, -7, -1, 0, 1,
-           7, 8, 11, 12, 16, 23, 32, 46, 64, 91, 127, 128, 300]  # fmt: skip
+OFFSETS = [300, 128, 127, 91, 90, 64, 63, 32, 23, 16, 15, 12, 11, 8, 7, 1, 0, -1,
+           -7, -8, -11, -12, -16, -23, -32, -46, -64, -91, -127, -128, -300]  # fmt: skip
 
 
 def test_t5_buckets_are_those_of_the_released_code():
@@ -144,11 +144,11 @@ def test_t5_buckets_are_those_of_the_released_code():
 @pytest.mark.parametrize("bidirectional", [True, False])
 @pytest.mark.parametrize("num_buckets,max_distance", [(32, 128), (8, 20), (4, 3)])
 def test_t5_buckets_never_shrink_with_distance(num_buckets, max_distance, bidirectional):
-    past = t5_buckets(-torch.arange(200), num_buckets, max_distance, bidirectional)
+    past = t5_buckets(torch.arange(200), num_buckets, max_distance, bidirectional)
     assert (past.diff() >= 0).all() and past[0] == 0
     assert past[-1] == (num_buckets // 2 if bidirectional else num_buckets) - 1
     if bidirectional:
-        ahead = t5_buckets(torch.arange(1, 200), num_buckets, max_distance)
+        ahead = t5_buckets(-torch.arange(1, 200), num_buckets, max_distance)
         assert torch.equal(ahead, past[1:] + num_buckets // 2)
 
 
@@ -158,7 +158,7 @@ def test_t5_bias_looks_up_its_table():
     assert got.shape == (3, 2, 5)
     for i in range(2):
         for j in range(5):
-            bucket = t5_buckets(torch.tensor(j - (i + 3)), 8, 20)
+            bucket = t5_buckets(torch.tensor(i + 3 - j), 8, 20)
             assert torch.equal(got[:, i, j], bias.table[bucket])
     got.sum().backward()
     assert bias.table.grad.any()

@@ -544,6 +544,14 @@ class Opened(Alone):
                 return
         raise AssertionError(f"Tab never reaches {selector}")
 
+    def waits_to_say(self, words, seconds=90):
+        """What takes a busy machine long; fail with what went wrong in the page."""
+        for _ in range(4 * seconds):
+            if words in self.page.locator(".say").inner_text():
+                return
+            self.page.wait_for_timeout(250)
+        raise AssertionError(f"never says {words!r}: {self.says()!r}, {self.complaints}")
+
 
 @pytest.mark.browser
 def test_heads_work_by_keyboard(chrome):

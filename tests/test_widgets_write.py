@@ -426,14 +426,28 @@ def test_write_works_by_keyboard(chrome):
         keys.press("Home")
         assert "The untrained model gave" in written.says()
         keys.press("ArrowRight")
-        for _ in range(40):  # its weights arrive first
-            if "The untrained" not in written.says():
-                break
-            written.page.wait_for_timeout(250)
-        assert "The model after 100 steps of training gave" in written.says()
+        written.waits_to_say("The model after 100 steps of training gave")  # its weights come first
         written.tab_to(".reset")
         keys.press("Enter")
         assert "The trained model goes on after “⏎One day the" in written.says()
+
+
+@pytest.mark.browser
+def test_what_the_reader_unfolds_stays_open_while_the_rest_is_drawn(chrome):
+    """A browser tells of the unfolding later than of a slider that is moved at once."""
+    with models.Opened(chrome, "write") as written:
+        still_open = """() => {
+            const settings = document.querySelector("details");
+            settings.open = true;
+            const bar = settings.querySelector("input[type=range]");
+            bar.value = 3;
+            bar.dispatchEvent(new Event("input"));
+            return settings.open;
+        }"""
+        assert written.page.evaluate(still_open)
+        assert "top-k 5" in written.says() and written.page.evaluate(
+            "document.querySelector('details').open"
+        )
 
 
 @pytest.mark.browser

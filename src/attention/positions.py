@@ -143,27 +143,27 @@ def alibi_bias(
             [-0.5000, -0.0000, -0.5000],
             [-1.0000, -0.5000, -0.0000]])
     """
-    distance = _relative(n_q, n_k, device).abs()
+    distance = _offsets(n_q, n_k, device).abs()
     return -alibi_slopes(num_heads, device=device)[:, None, None] * distance
 
 
 def t5_buckets(
-    relative_position: Tensor,
+    offset: Tensor,
     num_buckets: int = 32,
     max_distance: int = 128,
     bidirectional: bool = True,
 ) -> Tensor:
-    """Sort offsets key - query into buckets: one each when near, wider and wider when far.
+    """Sort offsets i - j (query - key) into buckets: near ones alone, far ones in wider groups.
 
-    relative_position integers, any shape; returns the same shape, 0 to num_buckets - 1. With
-    bidirectional, half of the buckets are for keys after the query; without, those all fall into
-    bucket 0. ValueError or TypeError if an argument makes no sense. Raffel et al. 2020 (T5),
-    section 2.1; their released code.
+    offset integers, any shape; returns the same shape, 0 to num_buckets - 1. With bidirectional,
+    half of the buckets are for keys after the query; without, those all fall into bucket 0.
+    ValueError or TypeError if an argument makes no sense. Raffel et al. 2020 (T5), section 2.1;
+    their released code takes key - query instead.
 
-    >>> t5_buckets(torch.tensor([-200, -8, -1, 0, 1, 8, 200]))
+    >>> t5_buckets(torch.tensor([200, 8, 1, 0, -1, -8, -200]))
     tensor([15,  8,  1,  0, 17, 24, 31])
     """
-    check.integers("relative_position", relative_position)
+    check.integers("offset", offset)
     check.flag("bidirectional", bidirectional)
     check.count("num_buckets", num_buckets, least=4 if bidirectional else 2)
     if bidirectional and num_buckets % 2:
@@ -172,11 +172,11 @@ def t5_buckets(
     near = half // 2  # distances below this have a bucket of their own
     check.count("max_distance", max_distance, least=near + 1)
     if bidirectional:
-        start = (relative_position > 0) * half
-        distance = relative_position.abs()
+        start = (offset < 0) * half
+        distance = offset.abs()
     else:
-        start = torch.zeros_like(relative_position)
-        distance = (-relative_position).clamp_min(0)
+        start = torch.zeros_like(offset)
+        distance = offset.clamp_min(0)
     ratio = torch.log(distance.clamp_min(1).float() / near) / math.log(max_distance / near)
     far = (near + (ratio * (half - near)).long()).clamp_max(half - 1)
     return start + torch.where(distance < near, distance, far)
@@ -212,17 +212,17 @@ class T5Bias(nn.Module):
         return self.table[buckets].permute(2, 0, 1)  # (h, n_q, n_k)
 
     def _buckets(self, n_q: int, n_k: int | None, device: Device) -> Tensor:
-        offsets = _relative(n_q, n_k, device)
+        offsets = _offsets(n_q, n_k, device)
         return t5_buckets(offsets, self.num_buckets, self.max_distance, self.bidirectional)
 
 
-def _relative(n_q: int, n_k: int | None, device: Device) -> Tensor:
-    """Offsets key - query (n_q, n_k), the last query level with the last key."""
+def _offsets(n_q: int, n_k: int | None, device: Device) -> Tensor:
+    """Offsets i - j, query - key, (n_q, n_k), the last query level with the last key."""
     check.count("n_q", n_q)
     n_k = n_q if n_k is None else n_k
     check.count("n_k", n_k)
     query = torch.arange(n_k - n_q, n_k, device=device)
-    return torch.arange(n_k, device=device)[None, :] - query[:, None]
+    return query[:, None] - torch.arange(n_k, device=device)
 
 
 def _frequencies(d: int, base: float, name: str, device: Device = None) -> Tensor:

@@ -5,11 +5,7 @@
   const KEY = "attention-book";
   const DAYS = [1, 3, 7, 16, 35, 80, 180]; // a card that is known goes one step on each time
   const GOT = ["right", "partly", "wrong"];
-  const make = (tag, properties = {}, ...children) => {
-    const made = Object.assign(document.createElement(tag), properties);
-    made.append(...children);
-    return made;
-  };
+  const { make, start } = window.attentionQuestions;
 
   // the state, and what is none
 
@@ -180,7 +176,7 @@
     place.dataset.page = from;
     const link = make("a", { href: new URL(`${from}.html#${name}`, root).href }, title);
     place.append(make("p", { className: "card-source" }, "From: ", link));
-    window.attentionQuestions.start(place.querySelector("[data-question]"));
+    start(place.querySelector("[data-question]"));
     return place;
   }
   window.attentionMemory = {

@@ -1,6 +1,5 @@
 // question_pages.py puts shared/questions.js before this.
-const root = document.currentScript.src;
-window.attentionQuestions = { start: startQuestion, make: element, root };
+window.attentionQuestions = { make: element, start: startQuestion };
 document.querySelectorAll("[data-question]").forEach(startQuestion);
 addEventListener("beforeprint", () => {
   document.querySelectorAll(".question-answer").forEach((folded) => { folded.open = true; });

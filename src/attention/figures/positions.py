@@ -110,14 +110,14 @@ def encoding_map(n: int = 64, d_model: int = 64, base: float = 10000.0) -> Figur
 
 
 def products(d_model: int = 64, reach: int = 60, bases: Sequence[float] = (100.0, 1e4)) -> Figure:
-    """PE[p] . PE[p'] against p' - p, for some bases."""
+    """PE[p] . PE[p'] against the offset p - p', for some bases."""
     fig, ax = plt.subplots(figsize=(4.4, 2.8), layout="constrained")
     offset = range(-reach, reach + 1)
     for base, dash in zip(bases, ["--", "-"], strict=True):
         pe = sinusoidal_encoding(2 * reach + 1, d_model, base)
         ax.plot(offset, pe @ pe[reach], dash, label=f"base {base:,.0f}")
     ax.axhline(0, color="k", linewidth=0.8)
-    ax.set(xlabel="offset of the two positions", ylabel="dot product")
+    ax.set(xlabel="offset $p - p'$", ylabel="dot product")
     ax.legend(fontsize=11)
     return fig
 
@@ -183,7 +183,7 @@ def where() -> Figure:
 def bucket_widths(num_buckets: int = 32, max_distance: int = 128, reach: int = 150) -> Figure:
     """Which bucket a distance falls into: exact at first, then wider and wider."""
     distance = torch.arange(reach)
-    bucket = t5_buckets(-distance, num_buckets, max_distance, bidirectional=False)
+    bucket = t5_buckets(distance, num_buckets, max_distance, bidirectional=False)
     fig, ax = plt.subplots(figsize=(4.4, 3.0), layout="constrained")
     ax.step(distance, bucket, where="mid", color=BLUE)
     ax.axvspan(-2, num_buckets // 2 - 0.5, color=GREEN, alpha=0.15, lw=0)
@@ -231,7 +231,7 @@ def two_arrows(
 def rotary_pairs(speeds: Sequence[float] = (1.0, 0.1, 0.01), reach: int = 60) -> Figure:
     """What one pair with q = k adds to the score, against the offset, for some speeds."""
     fig, ax = plt.subplots(figsize=(4.4, 2.9), layout="constrained")
-    offset = torch.arange(reach + 1)
+    offset = torch.linspace(0, reach, 10 * reach + 1)
     for speed, dash in zip(speeds, ["-", "--", "-."], strict=False):
         ax.plot(offset, torch.cos(offset * speed), dash, label=f"ω = {speed:g}")
     ax.plot([3], [math.cos(3)], "o", color=BLUE, ms=7)

@@ -44,24 +44,25 @@ function scoresOf(words, scheme, shift) {
   const q = matmul(input, wq).map(turn);
   const k = matmul(input, wk).map(turn);
   return matmul(q, transpose(k)).map((row, i) => row.map((score, j) => score / Math.sqrt(D)
-    + bias(scheme, at[j] - at[i])));
+    + bias(scheme, at[i] - at[j])));
 }
 function bias(scheme, offset) {
   return scheme === "alibi" ? -SLOPE * Math.abs(offset) : scheme === "t5" ? BIAS[t5Bucket(offset)] : 0;
 }
 
-// One query and one key of the same content, at all offsets key - query.
+// One query and one key of the same content, at all offsets i - j (query - key).
 function profile(words, scheme, shift) {
   const { x, wq, wk } = content(words);
   const p = FAR + shift;
+  const keyAt = (o) => p - (o - FAR);
   const rows = range(2 * FAR + 1).map((o) => {
-    const added = scheme === "sinusoidal" ? sinusoid(shift + o, D) : null;
+    const added = scheme === "sinusoidal" ? sinusoid(keyAt(o), D) : null;
     return added ? x[0].map((value, c) => value + added[c]) : x[0];
   });
   const turn = (row, at) => (scheme === "rotary" ? rotary(row, at) : row);
   const q = turn(matmul([rows[FAR]], wq)[0], p);
   return matmul(rows, wk).map((k, o) =>
-    dot(q, turn(k, shift + o)) / Math.sqrt(D) + bias(scheme, o - FAR));
+    dot(q, turn(k, keyAt(o))) / Math.sqrt(D) + bias(scheme, o - FAR));
 }
 
 function render({ model, el }) {
@@ -72,7 +73,7 @@ function render({ model, el }) {
   const reversed = toggle({ label: "reverse the words", onInput: (on) => ex.set({ reversed: on }) });
   const show = toggle({ label: "show weights", onInput: (on) => ex.set({ show: on ? "weights" : "scores" }) });
   const maps = make("div", { class: "two" });
-  const profiles = chart({ label: "", height: 130, xLabel: "key position − query position",
+  const profiles = chart({ label: "", height: 130, xLabel: "offset i − j (query − key)",
     yLabel: "score of one query with the same key at each offset",
     xTicks: [-24, -12, 0, 12, 24].map((o) => [(o + FAR) / (2 * FAR), fmt(o, 0)]),
     yTicks: [[0, "−4"], [0.5, "0"], [1, "4"]] });

@@ -80,7 +80,7 @@ class Positions(Explorer):
         elif self.scheme == "t5":
             bucket = torch.arange(32, dtype=torch.float64)
             table = 1.5 - 0.2 * (bucket % 16) - 0.4 * (bucket > 15)
-            scores = scores + table[t5_buckets(at[None, :] - at[:, None])]
+            scores = scores + table[t5_buckets(at[:, None] - at)]
         return scores
 
     @property

@@ -259,6 +259,7 @@ function render({ model: state, el, more = null }) {
     if (ex.get("unfolded") !== settings.open) ex.set({ unfolded: settings.open });
   } } }, make("summary", { "data-lm-suppress-shortcuts": "true", text: "top-k, top-p and the steps of training" }),
   topK.node, topP.node, trained.node);
+  let unfolded = false; // as drawn last: the reader's own opening is told a moment later
   const title = make("p", { class: "heading" });
   const table = candidates(BARS, "token", "as set");
   ex.add(start.node, ask, buttons, told, notice, tokensBox.node, shade.node, heat.node, settings, title, table.node);
@@ -304,7 +305,7 @@ function render({ model: state, el, more = null }) {
     topP.set(now.top_p);
     trained.set(now.checkpoint);
     shade.set(now.shade);
-    if (settings.open !== now.unfolded) settings.open = now.unfolded;
+    if (unfolded !== now.unfolded) settings.open = unfolded = now.unfolded;
     const ready = Boolean(modelOf(now.checkpoint));
     notice.hidden = ready;
     if (ready) notice.replaceChildren();

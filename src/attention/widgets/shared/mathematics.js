@@ -78,13 +78,13 @@ export function alibiSlopes(heads) {
     ...powerOfTwo(2 * below).filter((_, i) => i % 2 === 0).slice(0, heads - below)];
 }
 
-export function t5Bucket(relative, buckets = 32, maxDistance = 128, bidirectional = true) {
+export function t5Bucket(offset, buckets = 32, maxDistance = 128, bidirectional = true) {
   let base = 0;
-  let distance = -relative; // relative = key position - query position
+  let distance = offset; // query position - key position
   if (bidirectional) {
     buckets = Math.floor(buckets / 2);
-    if (relative > 0) base = buckets;
-    distance = Math.abs(relative);
+    if (offset < 0) base = buckets;
+    distance = Math.abs(offset);
   } else distance = Math.max(distance, 0);
   const exact = Math.floor(buckets / 2);
   if (distance < exact) return base + distance;

@@ -204,6 +204,7 @@ export function startQuestion(place) {
   const guess = place.classList.contains("guess");
   const said = element("div", { className: "question-said", role: "status" });
   let told = false; // what counts is the first answer
+  let missed = ""; // a wrong answer to a check, which may be tried once more
   const tell = (got, given) => {
     if (told) return;
     told = true;
@@ -252,15 +253,18 @@ export function startQuestion(place) {
       return;
     }
     const { right, words, value } = judged;
-    const open = guess || right;
+    // the same once more, as by Enter twice, is no other try
+    const open = guess || right || folded.open || !["", String(value)].includes(missed);
+    missed = open ? null : String(value);
     way.mark(judged, open);
     const truth = guess ? way.truth(judged) : [];
     const hint = right ? null : [...folded.querySelectorAll(".question-hint")]
       .find((one) => isMistake(asked, value, JSON.parse(one.dataset.wrong)));
-    const first = right ? "✓ Right. " : guess ? "✗ Not so. " : "✗ Not yet. ";
+    const first = right ? "✓ Right. " : open ? "✗ Not so. " : "✗ Not yet. ";
     said.replaceChildren(element("p", {}, first, ...(truth.length ? truth : [words])));
     folded.querySelectorAll(".question-hint").forEach((one) => { one.hidden = one === hint; });
     if (hint) said.append(...[...hint.cloneNode(true).children].slice(1));
+    if (!open) said.append(element("p", {}, "Try once more, or open the answer."));
     said.dataset.right = right;
     if (open) folded.open = true;
     tell(right ? "right" : "wrong", typed);
