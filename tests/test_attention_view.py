@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import test_widgets_math as js
 import torch
+from site_browser import Alone
 from torch import nn
 
 import attention
@@ -95,17 +96,6 @@ def test_it_takes_a_tuple_of_batches_of_one():
     js.same(view.weights[11, 7], attentions[11][0, 7])
 
 
-def test_it_takes_what_transformers_returns_where_that_is_installed():
-    transformers = pytest.importorskip("transformers")
-    config = transformers.BertConfig(
-        hidden_size=24, num_hidden_layers=3, num_attention_heads=4, intermediate_size=32,
-        vocab_size=50, attn_implementation="eager",
-    )  # fmt: skip
-    bert = transformers.BertModel(config).eval()
-    given = bert(torch.arange(10)[None], output_attentions=True).attentions
-    assert AttentionView(given, WORDS).weights.shape == (3, 4, 10, 10)
-
-
 def test_python_reads_and_sets_it():
     view = AttentionView(rows(2, 3, 10, 10), WORDS)
     assert (view.layer, view.head, view.query, view.key, view.small) == (0, 0, 9, -1, False)
@@ -153,6 +143,7 @@ ABC = ["a", "b", "c"]
         (("attention", ABC), "weights must be numbers in rows of equal length; got 'attention'"),
         (((None, None), ABC), "weights[0] must be an array of weights; got None. A model of "
          'transformers returns its weights when it is loaded with attn_implementation="eager"'),
+        (((), ABC), "weights must be an array of weights; got (). A model of transformers returns"),
         ((None, ABC), "weights must be given with tokens; got None"),
         ((GOOD, ["a", "b"]), "tokens must be one string for each of the 3 queries of weights; got "
          "2 strings"),
@@ -252,33 +243,19 @@ def test_both_say_the_same_of_any_word():
 # ------------------------------------------------------------------ the saved file
 
 
-class Offline:
+class Offline(Alone):
     """A saved view in a browser that has no network."""
 
     def __init__(self, chrome, view, folder, **more):
-        address = view.save(folder / "view.html").as_uri()
-        self.context = chrome.new_context(**more)
+        super().__init__(chrome, **more)
         self.context.set_offline(True)
-        self.page, self.asked, self.complaints = self.context.new_page(), [], []
-        self.page.on("request", lambda r: self.asked.append(r.url))
-        self.page.on("console", lambda m: self.complaints.append(m.text))
-        self.page.on("pageerror", lambda e: self.complaints.append(str(e)))
-        self.page.goto(address)
+        self.address = view.save(folder / "view.html").as_uri()
+        self.page.goto(self.address)
         self.page.locator(".all-heads").wait_for()
-        self.address = address
 
-    def __enter__(self):
-        return self
-
-    def says(self):
-        self.page.wait_for_timeout(300)
-        return self.page.locator(".say").inner_text()
-
-    def __exit__(self, *error):
-        if error[0] is None:
-            others = [url for url in self.asked if not url.startswith(("data:", self.address))]
-            assert (others, self.complaints) == ([], [])
-        self.context.close()
+    def check(self):
+        super().check()
+        assert [url for url in self.asked if not url.startswith(("data:", self.address))] == []
 
 
 @functools.cache
