@@ -171,7 +171,7 @@ def test_softmax_as_competition():
     says("$[2, 1, 0]$, which become {:.3f}, {:.3f} and {:.3f}.", *soft(2, 1, 0))
     says("$[1.2, 0.1, 2]$ become {:.3f}, {:.3f} and {:.3f}: the", *soft(1.2, 0.1, 2))
     says("is indeed about {:,.0f}.", math.exp(16))
-    says("{:.5f}. So the output is almost", soft(10, 0, 0, 0)[0])
+    says("$e^{{10}} / (e^{{10}} + 3) = {:.5f}$, because", soft(10, 0, 0, 0)[0])
     a = torch.tensor([0.991, 0.009], dtype=torch.float64)
     assert softmax_jacobian(a).abs().max() < 0.01  # a decided query
     both = torch.tensor([0.5, 0.5])

@@ -5,14 +5,14 @@ from __future__ import annotations
 import matplotlib.pyplot as plt
 import torch
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
 from torch import Tensor
 
 from attention.functional import softmax
 from attention.plots import BLUE
 
 
-def ask_place(ax: Axes) -> Figure:
+def ask_place(ax: Axes) -> Figure | SubFigure:
     """Let the line of a question run along this x-axis, from end to end; return the figure."""
     if ax.get_xscale() != "linear":
         raise ValueError(f"ax must have a linear x-axis; got {ax.get_xscale()}")
@@ -28,7 +28,7 @@ def weight_by_score(rivals: list[float]) -> tuple[Tensor, Tensor]:
     return score, softmax(torch.cat([score[:, None], others], 1))[:, 0]
 
 
-def one_weight(rivals: list[float]) -> Figure:
+def one_weight(rivals: list[float]) -> Figure | SubFigure:
     """The weight of a key against its own score."""
     _, ax = plt.subplots(figsize=(3.6, 2.4))
     ax.plot(*weight_by_score(rivals), color=BLUE)
@@ -36,7 +36,7 @@ def one_weight(rivals: list[float]) -> Figure:
     return ask_place(ax)
 
 
-def turning_score(speed: float) -> Figure:
+def turning_score(speed: float) -> Figure | SubFigure:
     """The score of a pair with q = k against the offset."""
     _, ax = plt.subplots(figsize=(3.6, 2.4))
     offset = torch.linspace(-6, 12, 361)
