@@ -131,7 +131,7 @@ def test_price():
     table = pages.table(PAGE, "(multi-head-price)=")
     for line, one, eight in zip(table[1:6], row[1], row[8], strict=True):
         assert line[1:] == [f"{one:,}", f"{eight:,}"], line
-    assert table[6][1:] == ["100 (512 for long inputs)", "64"]
+    assert table[6][1:] == [str(min(n, d // h)) for h in (1, 8)]
 
 
 def test_ranks(page):
@@ -240,6 +240,17 @@ def test_forced_rows(page):
     torch.testing.assert_close(torch.stack(weights) @ values, outputs)
     logits = patch_heads(page["model"], task.test_ids, task.it, {(1, 0): values[1, :, 0, 6]})
     torch.testing.assert_close(logits[:, task.it], force([(1, 0)], 6))
+
+
+def test_the_table_of_interventions(page):
+    """What the sentences under it say: L1H0 hardly matters, L0H3 in every test, unequally."""
+    clear, alarm = page["tested"][1, 0], page["tested"][0, 3]
+    assert len(page["tests"]) == len(clear) == len(alarm) == 6
+    assert clear == pytest.approx([1, 1, 1, 0.975, 1, 1], abs=1e-3)
+    assert max(alarm) < 0.75 and alarm[3] == 0, "the page says: no answer stays right"
+    assert alarm == pytest.approx([0.4625, 0.4875, 0.732, 0, 0.519, 0.45], abs=1e-3)
+    forced = page["forced"]["L0H3 → animal"]
+    assert alarm[4] == pytest.approx((forced[0][0] + forced[1][1]) / 2, abs=1e-3)
 
 
 def test_one_layer_and_other_seeds(page):
