@@ -27,7 +27,10 @@ MATHS = (
     "1d49c-1d4b5 1d538-1d550 1d6e2-1d71b 1d7cf 1d7d9"
 )
 CODE = "20-7e a0-ff 2010-2027 2212"
-SANS = "20-7e a0 a7 ab b1-b3 b7 b9 bb d7 df e4 e9 f6 fc 2013 2014 2018-201e 2022 2026 2032 2212 2260 2264 2265"
+SANS = (
+    "20-7e a0 a7 ab b1-b3 b7 b9 bb d7 df e4 e9 f6 fc 2013 2014 2018-201e 2022 2026 2032 2212 2260 "
+    "2264 2265"
+)
 WEIGHTS = {"code": 400, "sans": (400, 600)}  # fewer than the font has
 LETTERS = ["kern", "liga", "tnum", "lnum", "ccmp", "mark", "mkmk", "locl", "frac", "sups", "subs"]
 FONTS = {
