@@ -29,7 +29,10 @@ def colab_environment() -> Path:
     pins = [line for line in lines if line and not line.startswith("#")]
     folder = ROOT / ".venv-colab"
     with filelock.FileLock(ROOT / ".venv-colab.lock"):  # two files' tests may want it at once
-        python = environments.environment(folder, *pins, f"torch=={pinned('torch')}", "nbconvert")
+        # compiled on first use: most of what lies in it is never imported
+        python = environments.environment(
+            folder, "--no-compile", *pins, f"torch=={pinned('torch')}", "nbconvert"
+        )
         kernel = folder / "share" / "jupyter" / "kernels" / "python3" / "kernel.json"
         about = json.loads(kernel.read_text())
         about["argv"][0] = str(python)

@@ -95,17 +95,6 @@ def test_it_takes_a_tuple_of_batches_of_one():
     js.same(view.weights[11, 7], attentions[11][0, 7])
 
 
-def test_it_takes_what_transformers_returns_where_that_is_installed():
-    transformers = pytest.importorskip("transformers")
-    config = transformers.BertConfig(
-        hidden_size=24, num_hidden_layers=3, num_attention_heads=4, intermediate_size=32,
-        vocab_size=50, attn_implementation="eager",
-    )  # fmt: skip
-    bert = transformers.BertModel(config).eval()
-    given = bert(torch.arange(10)[None], output_attentions=True).attentions
-    assert AttentionView(given, WORDS).weights.shape == (3, 4, 10, 10)
-
-
 def test_python_reads_and_sets_it():
     view = AttentionView(rows(2, 3, 10, 10), WORDS)
     assert (view.layer, view.head, view.query, view.key, view.small) == (0, 0, 9, -1, False)
@@ -153,6 +142,7 @@ ABC = ["a", "b", "c"]
         (("attention", ABC), "weights must be numbers in rows of equal length; got 'attention'"),
         (((None, None), ABC), "weights[0] must be an array of weights; got None. A model of "
          'transformers returns its weights when it is loaded with attn_implementation="eager"'),
+        (((), ABC), "weights must be an array of weights; got (). A model of transformers returns"),
         ((None, ABC), "weights must be given with tokens; got None"),
         ((GOOD, ["a", "b"]), "tokens must be one string for each of the 3 queries of weights; got "
          "2 strings"),

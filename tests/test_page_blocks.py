@@ -175,10 +175,10 @@ def test_sum_and_norm_for_four_seeds(ran):
 def test_tokens_of_the_trained_stack_are_alike_from_the_start(ran):
     for seed in range(3):
         torch.manual_seed(seed)
-        *_, x = ran["Stack"](12, "norm only").states(ran["data_of_symbols"][0])
+        *_, x = ran["Stack"](12, "norm only").stream(ran["data_of_symbols"][0])
         assert ran["difference"](x) < 1e-3
         torch.manual_seed(seed)
-        *_, x = ran["Stack"](12, "sum and norm").states(ran["data_of_symbols"][0])
+        *_, x = ran["Stack"](12, "sum and norm").stream(ran["data_of_symbols"][0])
         assert ran["difference"](x) > 0.3
 
 

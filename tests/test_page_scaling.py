@@ -186,7 +186,7 @@ def test_the_variance_argument():
     s = (q * k).sum(-1)
     assert round(100 * (s.abs() < 16).float().mean().item()) in (95, 96)  # "about 95 of 100"
     assert abs(s.std() - 8) < 0.1
-    says("gives $3 d_k$, which is {} for $d_k = 64$, not {} (last", 64 * (1 + 2), 64)
+    says("the variance is $3 d_k$, which is {} for $d_k = 64$, not {} (last", 64 * (1 + 2), 64)
     shifted = ((q + 1) * (k + 1)).sum(-1)
     assert abs(shifted.var() - 192) < 3
     assert abs(((q + 1) * k).sum(-1).var() - 128) < 2  # of it, what the softmax does not ignore
@@ -220,8 +220,8 @@ def test_the_cost():
     attention_work = lambda n: 4 * n * n * d  # noqa: E731
     assert attention_work(2 * d) == 8 * 2 * d * d * d
     assert attention_work(6 * d) == 24 * 6 * d * d * d
-    says("With 512 tokens, the quadratic part is {:.0f} % of "
-         "the rest.", 100 * attention_work(512) / (24 * 512 * d * d))  # fmt: skip
+    says("With 512 tokens, the part with $n^2$ is {:.0f} % of "
+         "all other work.", 100 * attention_work(512) / (24 * 512 * d * d))  # fmt: skip
     assert 10 < attention_work(32768) / (24 * 32768 * d * d) < 11
     says("{:.0f} GiB per head and layer", 32768**2 * 2 / 2**30)
     says("$d_v = 64$ takes {:.0f} MiB", 32768 * 64 * 2 / 2**20)

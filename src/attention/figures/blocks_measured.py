@@ -102,12 +102,12 @@ def noticed(changes: Mapping[str, Tensor]) -> Figure:
 
 
 def depth(probes: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
-    """Three panels over the block: size of the state, of the gradient, and how unlike tokens are.
+    """Three panels over the block: size of the stream, of the gradient, and how unlike tokens are.
 
     probes: for each kind three lists, one number a block.
     """
     figure, axes = plt.subplots(3, 1, figsize=(4.3, 6.6), sharex=True, layout="constrained")
-    titles = ("size of the state", "size of the gradient", "difference between tokens")
+    titles = ("size of the stream", "size of the gradient", "difference between tokens")
     for i, (ax, title, low) in enumerate(zip(axes, titles, (1e-2, 1e-6, 1e-18), strict=True)):
         series = {kind: probe[i] for kind, probe in probes.items()}
         blocks = range(len(next(iter(series.values()))))

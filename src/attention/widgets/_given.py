@@ -17,9 +17,9 @@ WANTED = "(layers, heads, n_q, n_k), or one such array a layer"
 
 def _array(x: Any, name: str) -> Tensor:
     """A tensor of float32 from a tensor, an array, or lists of them or of numbers."""
-    if x is None:
+    if x is None or isinstance(x, tuple) and not x:  # what transformers return by default
         raise traitlets.TraitError(
-            f"{name} must be an array of weights; got None. A model of transformers returns its "
+            f"{name} must be an array of weights; got {x}. A model of transformers returns its "
             'weights when it is loaded with attn_implementation="eager" and called with '
             "output_attentions=True"
         )
