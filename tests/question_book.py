@@ -3,11 +3,13 @@
 import base64
 import copy
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 from bs4 import BeautifulSoup
+from filelock import FileLock
 
 ROOT = Path(__file__).parents[1]
 
@@ -186,25 +188,36 @@ suppress_warnings = ["myst.domains"]
 """
 
 
-def sphinx(folder: Path, builder: str) -> tuple[Path, str]:
-    """Build the small book; return the folder of what was built, and what Sphinx warned of."""
+# To start Sphinx takes longer than to build a few pages: all builders in one process.
+SPHINX = """
+import sys
+sys.modules["rfc3987_syntax"] = None  # 39 grammars that would be compiled, to check web addresses
+from sphinx.cmd.build import main
+folder, *builders = sys.argv[1:]
+for builder in builders:
+    said = f"{folder}/{builder}.txt"
+    made = ["-q", "-b", builder, "-w", said, "-d", f"{folder}/trees", f"{folder}/source"]
+    if main([*made, f"{folder}/out/{builder}"]):
+        sys.exit(1)
+"""
+
+
+def sphinx(folder: Path, *builders: str, **env: str) -> dict[str, str]:
+    """Build the small book into out/ by these builders; return what Sphinx warned of in each."""
     plain = {k: v for k, v in os.environ.items() if not k.startswith(("ATTENTION_", "GITHUB_"))}
-    out = folder / "out" / builder
     done = subprocess.run(
-        [sys.executable, "-m", "sphinx", "-q", "-b", builder, "-d", folder / "trees"]
-        + [folder / "source", out],
-        env=plain | {"NO_COLOR": "1"}, capture_output=True, text=True,
+        [sys.executable, "-c", SPHINX, folder, *builders],
+        env=plain | {"NO_COLOR": "1"} | env, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    said = [x for x in done.stderr.splitlines() if "[IPKernelApp]" not in x and x.strip()]
-    return out, "\n".join(said)
+    return {builder: (folder / f"{builder}.txt").read_text("utf-8") for builder in builders}
 
 
 def book(folder: Path, **pages: str) -> Path:
     toctree = "\n".join(pages)
     other = f"# Other\n\n```{{toctree}}\n{toctree}\n```\n"
     source = folder / "source"
-    source.mkdir()
+    source.mkdir(parents=True)
     for name, text in {"other": other, **pages}.items():
         (source / f"{name}.md").write_text(text, "utf-8")
     (source / "conf.py").write_text(CONFIG)
@@ -220,13 +233,26 @@ def words(tag) -> str:
     return " ".join(tag.get_text(" ").split())
 
 
-def build(folder: Path) -> Path:
-    """The folder of a small book with pages of every sort, built."""
+def built(tmp_path_factory) -> Path:
+    """The folder of a small book with pages of every sort, built once for all who look at it."""
+    top = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        top = top.parent  # which the processes of a run share
+    folder = top / "questions"
+    with FileLock(f"{folder}.lock"):
+        if not (folder / "whole").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            build(folder)
+            (folder / "whole").touch()
+    return folder
+
+
+def build(folder: Path) -> None:
     review = (ROOT / "book" / "review.md").read_text("utf-8")
     book(folder, one=PAGE, two=TWO, words=GLOSSARY, review=review)
-    _, warned = sphinx(folder, "html")
-    assert warned == ""
-    return folder
+    warned = sphinx(folder, "html", "ipynb", "latex", "epub")
+    assert warned["html"] == warned["ipynb"] == ""
+    assert ".md" not in warned["latex"] + warned["epub"]
 
 
 def read(folder: Path, name: str) -> BeautifulSoup:

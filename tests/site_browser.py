@@ -1,6 +1,7 @@
-"""What the tests of the built book in a browser share; the browser itself is in conftest.py."""
+"""What the tests in a browser share; the browser itself is in conftest.py."""
 
 import functools
+import re
 from pathlib import Path
 
 from bs4 import BeautifulSoup
@@ -15,8 +16,36 @@ def html(page: str) -> BeautifulSoup:
     return BeautifulSoup((SITE / page).read_text("utf-8"), "html.parser")
 
 
+class Alone:
+    """An explorer alone in the browser; at the end nothing may have gone wrong."""
+
+    def __init__(self, chrome, width=800, **more):
+        self.context = chrome.new_context(**{"viewport": {"width": width, "height": 900}} | more)
+        self.page, self.asked, self.complaints = self.context.new_page(), [], []
+        self.page.on("request", lambda r: self.asked.append(r.url))
+        self.page.on("console", lambda m: self.complaints.append(m.text))
+        self.page.on("pageerror", lambda e: self.complaints.append(str(e)))
+
+    def __enter__(self):
+        return self
+
+    def says(self):
+        self.page.wait_for_timeout(300)
+        return self.page.locator(".say").inner_text()
+
+    def check(self):
+        assert self.complaints == []
+        text = self.page.locator("body").inner_text()
+        assert not re.search(r"\b(NaN|Infinity|undefined|null)\b", text)
+
+    def __exit__(self, *error):
+        if error[0] is None:
+            self.check()
+        self.context.close()
+
+
 class Visit:
-    """A page open in the browser, with what it asked for and complained of."""
+    """A page of the book open in the browser, with what it asked for and complained of."""
 
     def __init__(self, chrome, base, page, *, width=1200, theme="light", script=True, **more):
         self.context = chrome.new_context(

@@ -11,7 +11,8 @@ from types import SimpleNamespace
 import nbformat
 import pytest
 import yaml
-from test_notebooks import ROOT, small_book
+from question_book import HEAD, book, sphinx
+from test_notebooks import CONFIG, ROOT
 
 sys.path[:0] = [str(ROOT / "book" / "_ext"), str(ROOT / "scripts")]
 
@@ -107,10 +108,30 @@ def test_a_page_without_code_has_no_buttons():
     assert context == {"header_buttons": []}
 
 
+ONE = (
+    HEAD
+    + """{ref}`next <ch-two>`, {doc}`other`, {cite:t}`smith2020`.
+
+```{code-cell} python
+1
+```
+"""
+)
+TWO = HEAD.replace("# One", "(ch-two)=\n# Two")
+ENTRY = "@book{smith2020, author={Ann Smith}, title={T}, year={2020}, publisher={P}}"
+
+
 @pytest.mark.parametrize("setting", ["unset", "fork", "given"])
 def test_a_built_book_links_to_its_own_addresses_only(setting, tmp_path):
     environ, site, repository = SETTINGS[setting]
-    page = (small_book(tmp_path, "html", **environ) / "one.html").read_text()
+    book(tmp_path, one=ONE, two=TWO)
+    source, out = tmp_path / "source", tmp_path / "out"
+    (source / "conf.py").write_text(CONFIG.format(ext=str(ROOT / "book" / "_ext")))
+    (source / "r.bib").write_text(ENTRY)
+    with (source / "other.md").open("a") as other:
+        other.write("```{bibliography}\n```\n")
+    assert sphinx(tmp_path, "html", "ipynb", **environ) == {"html": "", "ipynb": ""}
+    page = (out / "html" / "one.html").read_text("utf-8")
     assert 'href="notebooks/one.ipynb"' in page
     colab = re.findall(r"https://colab\.research\.google\.com/[^\"]*", page)
     if repository:
@@ -119,7 +140,7 @@ def test_a_built_book_links_to_its_own_addresses_only(setting, tmp_path):
     else:
         assert colab == [] and "github.com" not in page and "github.io" not in page
 
-    made = nbformat.read(small_book(tmp_path, "ipynb", **environ) / "one.ipynb", as_version=4)
+    made = nbformat.read(out / "ipynb" / "one.ipynb", as_version=4)
     text = "\n".join(cell.source for cell in made.cells)
     assert f'SITE = "{site}"' in text
     if site:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import test_widgets_math as js
 import torch
+from site_browser import Alone
 from torch import nn
 
 import attention
@@ -242,33 +243,19 @@ def test_both_say_the_same_of_any_word():
 # ------------------------------------------------------------------ the saved file
 
 
-class Offline:
+class Offline(Alone):
     """A saved view in a browser that has no network."""
 
     def __init__(self, chrome, view, folder, **more):
-        address = view.save(folder / "view.html").as_uri()
-        self.context = chrome.new_context(**more)
+        super().__init__(chrome, **more)
         self.context.set_offline(True)
-        self.page, self.asked, self.complaints = self.context.new_page(), [], []
-        self.page.on("request", lambda r: self.asked.append(r.url))
-        self.page.on("console", lambda m: self.complaints.append(m.text))
-        self.page.on("pageerror", lambda e: self.complaints.append(str(e)))
-        self.page.goto(address)
+        self.address = view.save(folder / "view.html").as_uri()
+        self.page.goto(self.address)
         self.page.locator(".all-heads").wait_for()
-        self.address = address
 
-    def __enter__(self):
-        return self
-
-    def says(self):
-        self.page.wait_for_timeout(300)
-        return self.page.locator(".say").inner_text()
-
-    def __exit__(self, *error):
-        if error[0] is None:
-            others = [url for url in self.asked if not url.startswith(("data:", self.address))]
-            assert (others, self.complaints) == ([], [])
-        self.context.close()
+    def check(self):
+        super().check()
+        assert [url for url in self.asked if not url.startswith(("data:", self.address))] == []
 
 
 @functools.cache

@@ -48,8 +48,9 @@ class Book:
                 shutil.copytree(source, target, ignore=ignore)
             else:
                 shutil.copy(source, target)
-        self.contents("chapter")
+        self.contents("chapter", "short")
         (folder / "book/index.md").write_text("# A book\n\nWords.\n")
+        (folder / "book/short.md").write_text("# Short\n\nWords.\n")
         self.mark(1)
         self.chapter()
 
@@ -107,12 +108,27 @@ def test_a_change_in_the_package_executes_its_chapters_again_but_not_twice(book)
     book.chapter()
 
 
-def test_another_pin_executes_all_chapters_again(book):
+@pytest.fixture(scope="module")
+def without_a_page(book):
+    """A build with another version of a package, and without a page that there was."""
     with (book.folder / "requirements.txt").open("a") as pins:
         pins.write("# another version\n")
+    assert (book.folder / "_site/book/short.html").exists()
+    (book.folder / "book/short.md").unlink()
+    book.contents("chapter")
     changed = book.build()
     assert changed.returncode == 0, changed.stdout
-    assert "Executing notebook" in changed.stdout
+    return changed
+
+
+def test_another_pin_executes_all_chapters_again(without_a_page):
+    assert "Executing notebook" in without_a_page.stdout
+
+
+def test_a_page_that_is_no_more_is_published_no_more(book, without_a_page):
+    assert not (book.folder / "_site/book/short.html").exists()
+    for left in ("book/chapter.html", "book/index.html", "index.html", "404.html", "search.html"):
+        assert (book.folder / "_site" / left).exists(), left
 
 
 @pytest.mark.parametrize(
@@ -131,21 +147,6 @@ def test_a_failing_cell_or_a_warning_fails_the_build_and_leaves_the_site(book, c
     assert says in broken.stdout + broken.stderr
     assert book.page() == before, "the site that was whole must stay"
     book.chapter()
-
-
-def test_a_page_that_is_no_more_is_published_no_more(book):
-    (book.folder / "book/short.md").write_text("# Short\n\nWords.\n")
-    book.contents("chapter", "short")
-    assert book.build().returncode == 0
-    page = book.folder / "_site/book/short.html"
-    assert page.exists()
-    (book.folder / "book/short.md").unlink()
-    book.contents("chapter")
-    gone = book.build()
-    assert gone.returncode == 0, gone.stdout
-    assert not page.exists()
-    for left in ("book/chapter.html", "book/index.html", "index.html", "404.html", "search.html"):
-        assert (book.folder / "_site" / left).exists(), left
 
 
 @pytest.fixture

@@ -22,10 +22,7 @@ from question_export import as_html  # noqa: E402
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    made = question_book.build(tmp_path_factory.mktemp("decks"))
-    _, warned = question_book.sphinx(made, "ipynb")
-    assert warned == ""
-    return made
+    return question_book.built(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
@@ -79,19 +76,25 @@ def test_markdown_becomes_html_with_formulas(markdown, made):
 
 
 @pytest.fixture(scope="module")
-def deck(book, folder):
-    """The deck's files, and the rows of its SQLite."""
-    target = folder / "dist" / "a.apkg"
-    assert anki.write(book, folder / "source", target) == len(NAMES) + 2
-    with zipfile.ZipFile(target) as packed:
-        packed.extractall(folder / "unpacked")
-    base = sqlite3.connect(folder / "unpacked" / "collection.anki2")
+def unpacked(book, folder, tmp_path_factory):
+    """The deck's files."""
+    into = tmp_path_factory.mktemp("deck")
+    assert anki.write(book, folder / "source", into / "dist" / "a.apkg") == len(NAMES) + 2
+    with zipfile.ZipFile(into / "dist" / "a.apkg") as packed:
+        packed.extractall(into / "unpacked")
+    return into / "unpacked"
+
+
+@pytest.fixture(scope="module")
+def deck(unpacked):
+    """The rows of its SQLite, and its media."""
+    base = sqlite3.connect(unpacked / "collection.anki2")
     notes = {
         row[1].split("\x1f")[0]: row for row in base.execute("select guid, flds, tags from notes")
     }
     cards = base.execute("select count(*) from cards").fetchone()[0]
     decks = json.loads(base.execute("select decks from col").fetchone()[0])
-    media = json.loads((folder / "unpacked" / "media").read_text("utf-8"))
+    media = json.loads((unpacked / "media").read_text("utf-8"))
     base.close()
     return notes, cards, {d["name"] for d in decks.values()}, media
 
@@ -119,12 +122,12 @@ def test_each_card_has_its_question_answer_source_and_tags(deck, book):
     assert "<b>A, B</b>" in notes["check-two"][1]
 
 
-def test_a_picture_goes_with_its_card(deck, folder):
+def test_a_picture_goes_with_its_card(deck, unpacked, folder):
     notes, _, _, media = deck
     used = set(re.findall(r'src="([^"]+)"', "".join(row[1] for row in notes.values())))
     assert len(used) == 1 and used == set(media.values())
     ((number, _),) = media.items()
-    packed = (folder / "unpacked" / number).read_bytes()
+    packed = (unpacked / number).read_bytes()
     assert packed == (folder / "source" / "dot.png").read_bytes()
 
 
@@ -211,9 +214,10 @@ def test_whatever_a_question_says_survives_gift(text):
 
 
 @pytest.fixture(scope="module")
-def qti(book, folder):
-    quiz.write_qti(book, folder / "qti.zip")
-    with zipfile.ZipFile(folder / "qti.zip") as packed:
+def qti(book, tmp_path_factory):
+    path = tmp_path_factory.mktemp("qti") / "qti.zip"
+    quiz.write_qti(book, path)
+    with zipfile.ZipFile(path) as packed:
         return {name: packed.read(name) for name in packed.namelist()}
 
 

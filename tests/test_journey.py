@@ -12,6 +12,7 @@ import pytest
 import test_widgets_math as js
 import torch
 import yaml
+from site_browser import Alone
 
 from attention import pretrained_tales
 from attention.widgets import Journey, _base
@@ -200,30 +201,17 @@ render({ el: document.getElementById("view"), model: { get: (key) => values[key]
 </script>"""
 
 
-class Opened:
+class Opened(Alone):
+    """The journey from a state, with what a page gives its module beyond the model."""
+
     def __init__(self, chrome, state=None, more="", **options):
         w = Journey(**(state or {}))
         state = {k: v for k, v in w.get_state().items() if k[0] != "_" and k != "layout"}
         module = _base.module_text("journey").replace("export default { render };", "")
-        self.context = chrome.new_context(**options)
-        self.page, self.complaints = self.context.new_page(), []
-        self.page.on("console", lambda m: self.complaints.append(m.text))
-        self.page.on("pageerror", lambda e: self.complaints.append(str(e)))
+        super().__init__(chrome, **options)
         css = _base._read("explorer.css")
         self.page.set_content(PAGE % (css, module, json.dumps(state), more))
         self.page.locator(".explorer").wait_for()
-
-    def __enter__(self):
-        return self
-
-    def says(self):
-        self.page.wait_for_timeout(300)
-        return self.page.locator(".say").inner_text()
-
-    def __exit__(self, *error):
-        if error[0] is None:
-            assert self.complaints == []
-        self.context.close()
 
 
 @pytest.mark.browser

@@ -3,17 +3,17 @@
 import math
 import re
 
+import ablations
 import matplotlib
 import pages
 import pytest
 import torch
 
-from attention import cat_sentence
+from attention import Text, cat_sentence, tales
 from attention.widgets import OnlineSoftmax
 
 TEXT = (pages.BOOK / "in-practice.md").read_text("utf-8")
-SLOW = ("ablation = {}", "measured.ablation", "ablation[", "attention_ms", "peak_here",
-        "from attention.widgets")  # fmt: skip
+SLOW = ("attention_ms", "peak_here", "from attention.widgets")
 
 
 def says(template, *values):
@@ -175,6 +175,78 @@ def test_recall_and_answers(page):
     assert glued["practice-check-cache"] == 3.125 and glued["practice-check-crossing"] == 6144
     says("$2 \\cdot 0.135 + e^{{3-3}} = {:.3f}$", glued["practice-check-online"])
     assert glued["practice-check-int8"] == [[127, -15, 2]]
+
+
+def test_the_recorded_ablation_is_that_of_the_script_and_of_the_page(page):
+    recorded = page["measured"].ABLATION
+    assert tuple(recorded["rows"]) == ablations.VARIANTS
+    assert recorded.keys() - {"rows"} == ablations.facts().keys()
+    for name, now in ablations.facts().items():
+        assert name == "machine" or recorded[name] == now, name
+    for name, row in recorded["rows"].items():
+        model = page["variant"](name, len(tales().tokens))
+        assert row["parameters"] == sum(p.numel() for p in model.parameters()), name
+        assert [(run["seed"], run["lr"]) for run in row["tried"]] == [
+            (0, lr) for lr in ablations.RATES], name  # fmt: skip
+        best = min(row["tried"], key=lambda run: run["held_out"])["lr"]
+        assert [(run["seed"], run["lr"]) for run in row["runs"]] == [
+            (seed, best) for seed in ablations.SEEDS], name  # fmt: skip
+
+
+def test_what_the_page_says_of_the_ablation(page):
+    rows, glued, means = page["recorded"], page["glued"], page["means_"]
+    spread = glued["practice-spread"]
+    gains = glued["practice-gain-rotary"], glued["practice-gain-all"]
+    assert min(gains) > 3 * spread and 0 < gains[1] - gains[0] < spread  # "hardly more"
+    others = set(rows) - {"rotary", "all four"}
+    assert all(abs(means[name] - means["2017"]) < spread for name in others)
+    fast = {name: row["tried"][-1] for name, row in rows.items()}
+    assert all(run["lr"] == 0.02 for run in fast.values())
+    failed = {name for name, run in fast.items() if run["held_out"] > 5.5}  # a unigram has 5.7
+    new = {"pre-norm", "all four"}
+    assert not failed & new and 2 * len(failed) > len(set(rows) - new)
+    assert max(fast[name]["held_out"] for name in new) < 3.4
+    assert round(rows["experts"]["parameters"] / rows["2017"]["parameters"], 1) == 1.5
+    assert glued["practice-alone-most"] > glued["practice-even-most"] + 4
+    assert glued["practice-alone-least"] < glued["practice-even-least"] - 4
+    attention = page["variant"]("latent", 956).layers[0].attention
+    says("a layer keeps {} numbers a token instead of {},", attention.down.out_features, 2 * 64)
+
+
+def test_a_variant_trains_as_it_was_recorded(page, monkeypatch):
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    text = Text(tales().tokens, tales().train[:20_000], tales().held_out[:5_000])
+    losses = {}
+    alone = "experts, not balanced"
+    for name, balance in (("latent", 0.01), ("experts", 0.01), ("experts", 10.0),
+                          (alone, 0.01), (alone, 10.0)):  # fmt: skip
+        monkeypatch.setattr(ablations, "BALANCE", balance)
+        run = ablations.learn(name, text, seed=1, lr=3e-2, steps=3, progress=False)
+        assert run.keys() == page["measured"].ABLATION["rows"][name]["runs"][0].keys()
+        losses[name, balance] = run["held_out"]
+        assert 6 < run["held_out"] < 8  # ln 956 is 6.9
+    torch.set_num_threads(threads)
+    assert all(abs(sum(layer) - 1) < 1e-3 and len(layer) == 4 for layer in run["shares"])
+    assert losses["experts", 0.01] != losses["experts", 10.0]
+    assert losses[alone, 0.01] == losses[alone, 10.0]
+
+
+def test_the_load_balancing_loss(page):
+    torch.manual_seed(0)
+    layer = page["Experts"](8, 16)
+    x = torch.randn(2, 50, 8)
+    out, p = layer(x), layer.router(x).softmax(-1)
+    first, second = p.sort(-1, descending=True).indices[..., :2].unbind(-1)
+    F = torch.stack([((first == e).sum() + (second == e).sum()) / 200 for e in range(4)])
+    torch.testing.assert_close(layer.balance, 4 * (F * p.mean((0, 1))).sum())
+    b, n = 1, 7
+    parts = [p[b, n, e[b, n]] * layer.experts[e[b, n]](x[b, n]) for e in (first, second)]
+    torch.testing.assert_close(out[b, n], sum(parts))
+    with torch.no_grad():
+        layer.router.weight.zero_()
+        layer(x)
+    torch.testing.assert_close(layer.balance.item(), 1.0)
 
 
 def test_the_window_in_flex_attention(page):

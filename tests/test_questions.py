@@ -20,7 +20,7 @@ from question_values import BadQuestion  # noqa: E402
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
-    return question_book.build(tmp_path_factory.mktemp("questions"))
+    return question_book.built(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
@@ -83,9 +83,7 @@ def test_the_right_answer_is_said_where_the_explanation_does_not_say_it(page):
 
 
 def test_a_notebook_has_question_inputs_and_a_folded_answer(small, page):
-    out, warned = sphinx(small, "ipynb")
-    assert warned == ""
-    made = nbformat.read(out / "one.ipynb", as_version=4)
+    made = nbformat.read(small / "out" / "ipynb" / "one.ipynb", as_version=4)
     text = "\n\n".join(c.source for c in made.cells if c.cell_type == "markdown")
     for part in [
         "> **Guess first: Which *word*?**\n>\n> Which word does *it* match best?",
@@ -111,9 +109,7 @@ def test_a_notebook_has_question_inputs_and_a_folded_answer(small, page):
 
 @pytest.mark.parametrize(("builder", "name"), [("latex", "*.tex"), ("epub", "one.xhtml")])
 def test_where_nothing_folds_the_answer_follows(small, page, builder, name):
-    out, warned = sphinx(small, builder)
-    assert ".md" not in warned
-    text = " ".join(next(out.glob(name)).read_text("utf-8").split())
+    text = " ".join(next((small / "out" / builder).glob(name)).read_text("utf-8").split())
     for part in ("Which word does", "If you had", "the largest product", "Weigh and add", "one"):
         assert part in text, text[:3000]
     assert text.index("match best") < text.index("the largest product") < text.rindex("Check 1")
@@ -178,21 +174,28 @@ glue("seven", 7, display=False)
 
 
 @pytest.fixture(scope="module")
-def warnings(tmp_path_factory):
-    """What Sphinx says of a page for each bad question, all in one build; by the page's name."""
-    pages = {}
+def folder(tmp_path_factory):
+    """A book with a page for each bad question and each good one; those with glue on one page."""
+    pages = {"glued": HEAD + CELL}
     for number, (kind, old, new, _) in enumerate(BAD.values()):
         assert old in GOOD[kind]
-        glued = "glue" in new
-        head = HEAD + CELL if glued else "# Page\n\n"
         body = GOOD[kind].replace(old, new, 1)
         body = re.sub(r"check-x", f"check-x{number}", body)
-        pages[f"bad{number}"] = f"{head}```{{check}}\n{body}```\n"
+        page = "glued" if "glue" in new else f"bad{number}"
+        pages[page] = pages.get(page, "# Page\n\n") + f"```{{check}}\n{body}```\n\n"
+    for kind, body in GOOD.items():
+        body = body.replace("check-x", f"check-{kind}")
+        pages[f"good{kind}"] = f"# Page\n\n```{{check}}\n{body}```\n"
     again = f"# P\n\n```{{check}}\n{GOOD['open']}```\n"
     pages |= {"twin": again, "twin2": again, "same": again.replace("x", "z") * 2}
-    folder = book(tmp_path_factory.mktemp("bad"), **pages)
+    return book(tmp_path_factory.mktemp("bad"), **pages)
+
+
+@pytest.fixture(scope="module")
+def warnings(folder):
+    """What Sphinx says of each page, by its name."""
     said: dict[str, list[str]] = {}
-    for line in sphinx(folder, "html")[1].splitlines():
+    for line in sphinx(folder, "html")["html"].splitlines():
         if m := re.search(r"(\w+)\.md:\d+: (WARNING|ERROR): (.*)", line):
             said.setdefault(m[1], []).append(m[3])
     return said
@@ -202,6 +205,8 @@ def warnings(tmp_path_factory):
 def test_a_bad_question_is_a_warning_that_names_it_and_says_what_was_wanted(warnings, what):
     number = list(BAD).index(what)
     said = warnings.get(f"bad{number}", [])
+    if "glue" in BAD[what][2]:
+        said = [one for one in warnings["glued"] if f"check-x{number}:" in one]
     assert said and any(BAD[what][3] in one for one in said), said
     if what not in ("no name", "name", "option"):
         assert f"the question check check-x{number}:" in said[0]
@@ -216,10 +221,9 @@ def test_a_name_serves_one_question_in_the_book(warnings):
 
 
 @pytest.mark.parametrize("kind", GOOD)
-def test_what_the_bad_ones_were_made_of_is_good(tmp_path, kind):
-    folder = book(tmp_path, good=f"# Page\n\n```{{check}}\n{GOOD[kind]}```\n")
-    out, warned = sphinx(folder, "html")
-    assert warned == "" and 'id="check-x"' in (out / "good.html").read_text("utf-8")
+def test_what_the_bad_ones_were_made_of_is_good(warnings, folder, kind):
+    made = folder / "out" / "html" / f"good{kind}.html"
+    assert f"good{kind}" not in warnings and f'id="check-{kind}"' in made.read_text("utf-8")
 
 
 # values

@@ -16,7 +16,7 @@ from question_book import words
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
-    return question_book.build(tmp_path_factory.mktemp("questions"))
+    return question_book.built(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")

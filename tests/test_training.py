@@ -17,6 +17,7 @@ from attention import (
     pronoun_task,
     reversal_pairs,
     train,
+    training,
     translation_loss,
     translation_pairs,
     weather_corpus,
@@ -55,6 +56,7 @@ def test_warm_up_rises_then_falls_like_one_over_the_square_root():
     assert history.lr[:4] == pytest.approx([0.025, 0.05, 0.075, 0.1])
     assert history.lr[15] == pytest.approx(0.05)
     assert quick(steps=3, lr=0.1)[1].lr == [0.1] * 3
+    assert quick(steps=3)[1].lr == [0.001] * 3
 
 
 def test_clipping_bounds_the_gradient():
@@ -128,6 +130,42 @@ def test_progress_bar_shows_the_loss(capsys):
     assert "2/2" in (err := capsys.readouterr().err) and "loss" in err
     quick()
     assert capsys.readouterr().err == ""
+    train(nn.Linear(1, 1), [torch.ones(1, 1)], lambda m, x: m(x).square().mean(), steps=300)
+    assert capsys.readouterr().err.count("\r") < 150  # a few times a second, not at each step
+
+
+def test_a_gradient_that_is_not_finite_stops_before_it_reaches_the_weights():
+    model = nn.Linear(1, 1)
+    before = model.weight.clone()
+
+    def loss(model, x):  # 0 at x = 0, where the root has no slope
+        return (model.weight * 0).sqrt().sum() + model(x).sum() * 0
+
+    with pytest.raises(FloatingPointError, match="gradient's norm is nan at step 1 of 1"):
+        train(model, [torch.ones(1, 1)], loss, steps=1, progress=False)
+    assert torch.equal(model.weight, before)
+
+
+def test_a_named_tuple_stays_one():
+    Batch = collections.namedtuple("Batch", "x y")
+    seen = []
+
+    def loss(model, batch):
+        seen.append(type(batch))
+        return (model(batch.x) - batch.y).square().mean()
+
+    batch = Batch(torch.ones(2, 1), torch.zeros(2, 1))
+    train(nn.Linear(1, 1), [batch], loss, steps=1, progress=False)
+    assert seen == [Batch]
+
+
+def test_only_the_models_own_device_is_seeded(monkeypatch):
+    seeded = []
+    monkeypatch.setattr(torch.mps, "manual_seed", seeded.append)
+    training._seed(torch.device("cpu"), 3)
+    assert seeded == []
+    training._seed(torch.device("mps"), 4)
+    assert seeded == [4]
 
 
 @pytest.mark.cuda
@@ -158,6 +196,13 @@ def test_next_token_loss_is_the_mean_surprise_at_the_next_token():
     torch.testing.assert_close(next_token_loss(model, ids, pad=0), each[ids[:, 1:] != 0].mean())
 
 
+def test_without_padding_every_token_counts():
+    ids = torch.arange(98, 103)[None]
+    p = torch.full((103,), -1.0).index_fill(0, torch.tensor([100]), 2.0)
+    loss = next_token_loss(lambda ids: p.expand(*ids.shape, -1), ids)
+    assert loss.item() == pytest.approx(-p.log_softmax(0)[99:].mean().item())
+
+
 def test_translation_loss_masks_the_padding_of_the_source():
     torch.manual_seed(0)
     model = EncoderDecoder(11, 8, 2, 1).eval()
@@ -168,7 +213,20 @@ def test_translation_loss_masks_the_padding_of_the_source():
     assert not torch.isclose(translation_loss(model, padded, target), want)
 
 
-# the experiments
+def test_ids_of_32_bits_will_do():
+    ids = torch.tensor([[0, 1, 2]], dtype=torch.int32)
+    even = lambda ids: torch.zeros(*ids.shape, 4)  # noqa: E731
+    assert math.isclose(next_token_loss(even, ids), math.log(4), rel_tol=1e-6)
+
+
+def test_two_tokens_are_enough_to_train_on():
+    torch.manual_seed(0)
+    model, ids = LanguageModel(11, 8, 2, 1).eval(), torch.tensor([[3, 7]])
+    want = -model(ids[:, :1]).log_softmax(-1)[0, 0, 7]
+    torch.testing.assert_close(next_token_loss(model, ids), want)
+
+
+# the experiments: last, for they take longest
 
 
 @pytest.fixture(scope="module")
@@ -280,41 +338,3 @@ def test_translation_moves_the_adjective_behind_the_noun():
     written = model.generate(source[2800:], 9, start=vocabulary.start, source_mask=mask)
     right = [vocabulary.decode(w) == f for w, f in zip(written, french[2800:], strict=True)]
     assert sum(right) >= 190
-
-
-def test_a_gradient_that_is_not_finite_stops_before_it_reaches_the_weights():
-    model = nn.Linear(1, 1)
-    before = model.weight.clone()
-
-    def loss(model, x):  # 0 at x = 0, where the root has no slope
-        return (model.weight * 0).sqrt().sum() + model(x).sum() * 0
-
-    with pytest.raises(FloatingPointError, match="gradient's norm is nan at step 1 of 1"):
-        train(model, [torch.ones(1, 1)], loss, steps=1, progress=False)
-    assert torch.equal(model.weight, before)
-
-
-def test_a_named_tuple_stays_one():
-    Batch = collections.namedtuple("Batch", "x y")
-    seen = []
-
-    def loss(model, batch):
-        seen.append(type(batch))
-        return (model(batch.x) - batch.y).square().mean()
-
-    batch = Batch(torch.ones(2, 1), torch.zeros(2, 1))
-    train(nn.Linear(1, 1), [batch], loss, steps=1, progress=False)
-    assert seen == [Batch]
-
-
-def test_ids_of_32_bits_will_do():
-    ids = torch.tensor([[0, 1, 2]], dtype=torch.int32)
-    even = lambda ids: torch.zeros(*ids.shape, 4)  # noqa: E731
-    assert math.isclose(next_token_loss(even, ids), math.log(4), rel_tol=1e-6)
-
-
-def test_two_tokens_are_enough_to_train_on():
-    torch.manual_seed(0)
-    model, ids = LanguageModel(11, 8, 2, 1).eval(), torch.tensor([[3, 7]])
-    want = -model(ids[:, :1]).log_softmax(-1)[0, 0, 7]
-    torch.testing.assert_close(next_token_loss(model, ids), want)

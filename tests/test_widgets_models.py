@@ -14,6 +14,7 @@ import pages
 import pytest
 import test_widgets_math as js
 import torch
+from site_browser import Alone
 
 import attention
 from attention import head_parts, patch_heads, widgets
@@ -529,18 +530,12 @@ def standalone(name: str) -> str:
     )
 
 
-class Opened:
-    """The explorer in a browser; at the end nothing may have gone wrong."""
+class Opened(Alone):
+    """An explorer by its name."""
 
     def __init__(self, chrome, name, width=800):
-        self.page = chrome.new_page(viewport={"width": width, "height": 900})
-        self.complaints = []
-        self.page.on("console", lambda m: self.complaints.append(m.text))
-        self.page.on("pageerror", lambda e: self.complaints.append(str(e)))
+        super().__init__(chrome, width)
         self.page.set_content(standalone(name))
-
-    def __enter__(self):
-        return self
 
     def tab_to(self, selector, presses=80):
         for _ in range(presses):
@@ -549,10 +544,6 @@ class Opened:
                 return
         raise AssertionError(f"Tab never reaches {selector}")
 
-    def says(self):
-        self.page.wait_for_timeout(300)
-        return self.page.locator(".say").inner_text()
-
     def waits_to_say(self, words, seconds=90):
         """What takes a busy machine long; fail with what went wrong in the page."""
         for _ in range(4 * seconds):
@@ -560,13 +551,6 @@ class Opened:
                 return
             self.page.wait_for_timeout(250)
         raise AssertionError(f"never says {words!r}: {self.says()!r}, {self.complaints}")
-
-    def __exit__(self, *error):
-        if error[0] is None:
-            assert self.complaints == []
-            text = self.page.locator(".explorer").inner_text()
-            assert not re.search(r"\b(NaN|Infinity|undefined|null)\b", text)
-        self.page.close()
 
 
 @pytest.mark.browser

@@ -5,7 +5,6 @@ import gzip
 import hashlib
 import itertools
 import json
-import re
 import subprocess
 import sys
 
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 import test_widgets_math as js
 import torch
+from site_browser import Alone
 
 from attention import widgets
 from attention.widgets import _base, _learner
@@ -23,7 +23,6 @@ import pack  # noqa: E402
 
 refused = js.refused
 HOST = js.HERE.parent / "book" / "_ext" / "host.js"
-NONSENSE = re.compile(r"\b(NaN|Infinity|undefined|null)\b")
 NETWORK = js.SHARED + """
 export function runs(sizes, given, batch, B, T, on) { // loss, gradient, logits, weights
   const net = network(sizes);
@@ -369,27 +368,15 @@ def alone(views: int = 1, worker: bool = True) -> str:
     )
 
 
-class Opened:
-    """The explorer in a browser, from a file; at the end nothing may have gone wrong."""
+class Opened(Alone):
+    """The explorer that trains, from a file."""
 
     def __init__(self, chrome, tmp_path, width=800, **how):
         file = tmp_path / "train.html"
         file.write_text(alone(**how), "utf-8")
-        self.page = chrome.new_page(viewport={"width": width, "height": 900})
-        self.complaints = []
-        self.page.on("console", lambda m: self.complaints.append(m.text))
-        self.page.on("pageerror", lambda e: self.complaints.append(str(e)))
+        super().__init__(chrome, width)
         self.page.goto(file.as_uri())
         self.wait("writes now")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        if error[0] is None:
-            assert self.complaints == []
-            assert not NONSENSE.search(self.page.locator("body").inner_text())
-        self.page.close()
 
     def press(self, name):
         self.page.get_by_role("button", name=name, exact=True).first.click()

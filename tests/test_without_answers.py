@@ -101,11 +101,8 @@ def small(tmp_path_factory) -> dict[str, Path]:
     folder = book(tmp_path_factory.mktemp("small"), chapter=CHAPTER)
     with (folder / "source" / "conf.py").open("a") as conf:
         conf.write('extensions += ["sphinx_design"]\n')
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ANSWERS", "0")
-        patch.setenv("HINTS", "0")
-        site, _ = sphinx(folder, "html")
-        notebooks, _ = sphinx(folder, "ipynb")
+    sphinx(folder, "html", "ipynb", ANSWERS="0", HINTS="0")
+    site, notebooks = folder / "out" / "html", folder / "out" / "ipynb"
     ignore = shutil.ignore_patterns("*.json")
     shutil.copytree(notebooks, site / "notebooks", ignore=ignore)
     without_answers.package(PACKAGE, folder / "package", notebooks)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import matplotlib.pyplot as plt
 import torch
 from matplotlib.figure import Figure
 
-from ..plots import BLUE, COLOURS, ORANGE, curves
+from ..plots import BLUE, COLOURS, GREEN, ORANGE, curves, heatmap
 
 # `python benchmarks/speed.py` on a quiet machine: two cores of an AMD EPYC, PyTorch 2.13, float32.
 MACHINE = "two cores of an AMD EPYC, PyTorch 2.13, float32"
@@ -18,6 +21,9 @@ PEAK_MIB = {  # n: (fused, plain) for one head of width 64; plain was not tried 
     1024: (1.4, 8.2), 4096: (2.1, 128.9), 8192: (3.2, 513.8), 16384: (5.2, None),
     32768: (9.3, None),
 }  # fmt: skip
+
+# `python scripts/ablations.py`: small models on the tales, each with one new part
+ABLATION = json.loads(Path(__file__).with_name("ablation.json").read_text("utf-8"))
 
 
 def milliseconds(run: Callable[[], object], repeats: int = 5) -> float:
@@ -77,7 +83,8 @@ def peaks(here: Mapping[str, Mapping[int, float]]) -> Figure:
 
 
 def _lengths(ax, lengths: Sequence[int]) -> None:
-    ax.set_xticks(lengths[::2], [f"{n:,}" for n in lengths[::2]])
+    shown = lengths if len(lengths) < 5 else lengths[::2]
+    ax.set_xticks(shown, [f"{n:,}" for n in shown])
     ax.minorticks_off()
 
 
@@ -95,17 +102,34 @@ def by_bits(losses: Mapping[str, Mapping[int, float]], full: float) -> Figure:
     return figure
 
 
-def ablation(losses: Mapping[str, Sequence[float]]) -> Figure:
-    """One dot a seed for each variant, and the mean of the first as a line."""
-    figure, ax = plt.subplots(figsize=(4.3, 3.5), layout="constrained")
-    for y, values in enumerate(losses.values()):
-        ax.plot(values, [y] * len(values), "o", ms=8, color=BLUE if y == 0 else ORANGE, alpha=0.8)
-    first = next(iter(losses.values()))
-    ax.axvspan(min(first), max(first), color=BLUE, alpha=0.15, lw=0)
-    ax.set_yticks(range(len(losses)), list(losses))
+def ablation(rows: Mapping[str, Mapping[str, Any]]) -> Figure:
+    """The held-out loss of each run, one dot a seed, a line through the mean; the first row's band.
+
+    rows: as in `ABLATION`.
+    """
+    figure, ax = plt.subplots(figsize=(4.3, 4.2), layout="constrained")
+    for y, (name, row) in enumerate(rows.items()):
+        losses = [run["held_out"] for run in row["runs"]]
+        colour = BLUE if y == 0 else GREEN if name == "all four" else ORANGE
+        ax.plot(losses, [y] * len(losses), "o", ms=8, color=colour, alpha=0.8)
+        ax.plot([sum(losses) / len(losses)] * 2, [y - 0.32, y + 0.32], color="k", lw=1.5)
+        if y == 0:
+            ax.axvspan(min(losses), max(losses), color=BLUE, alpha=0.15, lw=0)
+    ax.set_yticks(range(len(rows)), list(rows))
     ax.invert_yaxis()
     ax.grid(axis="y", color="#8a8a8a55")
-    ax.set(xlabel="loss on new text (nats)")
+    ax.set(xlabel="loss on held-out tales (nats)")
+    return figure
+
+
+def routing(rows: Mapping[str, Mapping[str, Any]]) -> Figure:
+    """Which share of the choices the experts of each layer get, the busiest first; mean of runs."""
+    figure, axes = plt.subplots(len(rows), 1, figsize=(4.3, 2.3 * len(rows)), layout="constrained")
+    for ax, (name, row) in zip(axes, rows.items(), strict=True):
+        runs = torch.tensor([run["shares"] for run in row["runs"]])  # (runs, layers, experts)
+        shares = 100 * runs.sort(-1, descending=True).values.mean(0)
+        heatmap(shares, [str(i) for i in range(len(shares))], ["1st", "2nd", "3rd", "4th"], ax=ax,
+                vmax=50, fmt=".0f", row_label="layer", col_label="", title=name)  # fmt: skip
     return figure
 
 

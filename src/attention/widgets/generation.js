@@ -1,6 +1,6 @@
 // Generation: a small trained language model writes word by word; so does its unmasked twin.
 import {
-  bar, button, choice, clamp, drawToken, explorer, fixed, halves, make, nextProbabilities,
+  button, candidates, choice, clamp, drawToken, explorer, fixed, halves, make, nextProbabilities,
   percent, presets, range, slider, toggle, transformer, uniform, write,
 } from "./shared.js";
 import { weights } from "./generation_weights.js";
@@ -96,17 +96,9 @@ function render({ model, el }) {
   const chips = make("div", { class: "chips", role: "group",
     "aria-label": "the words, shaded by their weight" });
   const title = make("p", { class: "heading" });
-  const rows = range(BARS).map(() => {
-    const [word, raw, weight, number] = [make("span", { class: "word" }),
-      make("span", { class: "weight" }), bar(0), make("span", { class: "weight" })];
-    return { word, raw, weight, number,
-      node: make("div", { class: "token-row plain" }, word, raw, weight.node, number) };
-  });
-  const table = make("div", { class: "tokens" }, make("div", { class: "token-row plain heads",
-    "aria-hidden": "true" }, ...["word", "at T = 1", "", "as set above"].map((text) =>
-    make("span", { text }))), ...rows.map((row) => row.node));
+  const table = candidates(BARS, "word", "as set above");
   ex.add(start.node, prompt.node, heat.node, topK.node, topP.node,
-    make("div", { class: "switches" }, blind.node), head.node, buttons, chips, title, table);
+    make("div", { class: "switches" }, blind.node), head.node, buttons, chips, title, table.node);
 
   let [shownChips, nodes] = ["", []];
   function build(context, written, open) {
@@ -159,12 +151,8 @@ function render({ model, el }) {
     });
     write(title, chosen ? `how word ${at}, “${chosen}”, was chosen (with the settings above)`
       : "the next word");
-    order.forEach((id, i) => {
-      write(rows[i].word, `${WORDS[id]}${WORDS[id] === chosen ? " ✓" : ""}`);
-      write(rows[i].raw, fixed(before[id], 3));
-      rows[i].weight.set(now[id]);
-      write(rows[i].number, now[id] > 0 ? fixed(now[id], 3) : "cut off");
-    });
+    table.set(order.map((id) => ({ before: before[id], now: now[id],
+      text: `${WORDS[id]}${WORDS[id] === chosen ? " ✓" : ""}` })));
     for (const b of [one, whole]) b.setAttribute("aria-disabled", String(!open));
     prompt.set(begun);
     heat.set(temperature);

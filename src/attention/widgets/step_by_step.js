@@ -121,11 +121,13 @@ function render({ model, el }) {
     write(line, sum);
     const top = Math.max(...weights[row]);
     const first = range(k.length).filter((j) => weights[row][j] > top - 1e-9).map(label);
+    // No step gives away what a later step shows.
+    const most = first.length === k.length ? "to all alike"
+      : `most to “${first.join("” and “")}”, ${percent(top)}${first.length > 1 ? " each" : ""}`;
     ex.say(`Step ${step}, ${NAMES[step - 1]}, row “${a}”, ${step === 4 ? "" : "column "}`
-      + `${step === 4 ? `column ${column + 1}` : `“${b}”`}: ${sum}. “${a}” attends `
-      + `${first.length === k.length ? "to all alike" : `most to “${first.join("” and “")}”, `
-        + `${percent(top)}${first.length > 1 ? " each" : ""}`}; its output is `
-      + `(${out[row].map((x) => fmt(x, 3)).join(", ")}).`);
+      + `${step === 4 ? `column ${column + 1}` : `“${b}”`}: ${sum}.`
+      + `${step < 3 ? "" : ` “${a}” attends ${most}${step < 4 ? "" : `; its output is (${
+        out[row].map((x) => fmt(x, 3)).join(", ")})`}.`}`);
   }
   return ex.start(draw, KEYS);
 }

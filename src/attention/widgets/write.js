@@ -1,6 +1,6 @@
 // Write: the language model of the tales goes on from whatever the reader types.
 import {
-  attribute, bar, button, bytePairs, choice, clamp, drawToken, explorer, fixed, make,
+  attribute, button, bytePairs, candidates, choice, clamp, drawToken, explorer, fixed, make,
   nextProbabilities, percent, presets, range, short, slider, softmax, textModel, uid, uniform,
   unpacked, untrained, visible, write,
 } from "./shared.js";
@@ -261,16 +261,8 @@ function render({ model: state, el, more = null }) {
   topK.node, topP.node, trained.node);
   let unfolded = false; // as drawn last: the reader's own opening is told a moment later
   const title = make("p", { class: "heading" });
-  const rows = range(BARS).map(() => {
-    const [word, raw, weight, number] = [make("span", { class: "word" }),
-      make("span", { class: "weight" }), bar(0), make("span", { class: "weight" })];
-    return { word, raw, weight, number,
-      node: make("div", { class: "token-row plain" }, word, raw, weight.node, number) };
-  });
-  const table = make("div", { class: "tokens" }, make("div", { class: "token-row plain heads",
-    "aria-hidden": "true" }, ...["token", "at T = 1", "", "as set"].map((text) =>
-    make("span", { text }))), ...rows.map((row) => row.node));
-  ex.add(start.node, ask, buttons, told, notice, tokensBox.node, shade.node, heat.node, settings, title, table);
+  const table = candidates(BARS, "token", "as set");
+  ex.add(start.node, ask, buttons, told, notice, tokensBox.node, shade.node, heat.node, settings, title, table.node);
 
   // The numbers of another checkpoint: from the page's folder, or in a notebook from the kernel.
   const asked = new Set();
@@ -342,12 +334,8 @@ function render({ model: state, el, more = null }) {
     const shown = order(logits).slice(0, BARS);
     if (chosen !== null && !shown.includes(chosen)) shown[BARS - 1] = chosen;
     const before = softmax(logits);
-    shown.forEach((id, i) => {
-      write(rows[i].word, `${visible(tokens().pieces([id])[0])}${id === chosen ? " ✓" : ""}`);
-      write(rows[i].raw, fixed(before[id], 3));
-      rows[i].weight.set(p[id]);
-      write(rows[i].number, p[id] > 0 ? fixed(p[id], 3) : "cut off");
-    });
+    table.set(shown.map((id) => ({ before: before[id], now: p[id],
+      text: `${visible(tokens().pieces([id])[0])}${id === chosen ? " ✓" : ""}` })));
     if (total > ids.length) {
       notice.hidden = false;
       write(notice, `The model reads ${weights.context} tokens at most: the first ${total - ids.length} are left out.`);

@@ -1,6 +1,6 @@
 // What a hand moves or reads: sliders, numbers, switches, presets, bars.
-import { clamp } from "./mathematics.js";
-import { short, tr } from "./words.js";
+import { clamp, range } from "./mathematics.js";
+import { fixed, short, tr } from "./words.js";
 import { attribute, make, maths, uid, write } from "./elements.js";
 
 // A label, a native range input and its number, which may be typed. `log` makes the slider
@@ -135,4 +135,26 @@ export function bar(colour) {
     const value = Number.isFinite(x) ? clamp(x, 0, 1) : 0;
     if (value !== last) fill.style.setProperty("--x", `${100 * (last = value)}%`);
   } };
+}
+
+// The tokens that may come next, a row each: the probability at T = 1, and what the settings leave
+// of it as a bar and a number. set([{ text, before, now }]), with `count` of them.
+export function candidates(count, token, settings) {
+  const rows = range(count).map(() => {
+    const [word, before, weight, now] = [make("span", { class: "word" }),
+      make("span", { class: "weight" }), bar(0), make("span", { class: "weight" })];
+    return { word, before, weight, now,
+      node: make("div", { class: "token-row plain" }, word, before, weight.node, now) };
+  });
+  const heads = make("div", { class: "token-row plain heads", "aria-hidden": "true" },
+    ...[token, "at T = 1", "", settings].map((text) => make("span", { text })));
+  return {
+    node: make("div", { class: "tokens" }, heads, ...rows.map((row) => row.node)),
+    set: (tokens) => tokens.forEach(({ text, before, now }, i) => {
+      write(rows[i].word, text);
+      write(rows[i].before, fixed(before, 3));
+      rows[i].weight.set(now);
+      write(rows[i].now, now > 0 ? fixed(now, 3) : "cut off");
+    }),
+  };
 }
