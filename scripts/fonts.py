@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 from fontTools import subset
+from fontTools.ttLib import TTFont
 from fontTools.varLib import instancer
 
 FOLDER = Path(__file__).parents[1] / "book" / "_static" / "fonts"
@@ -26,6 +27,11 @@ MATHS = (
     "1d49c-1d4b5 1d538-1d550 1d6e2-1d71b 1d7cf 1d7d9"
 )
 CODE = "20-7e a0-ff 2010-2027 2212"
+SANS = (
+    "20-7e a0 a7 ab b1-b3 b7 b9 bb d7 df e4 e9 f6 fc 2013 2014 2018-201e 2022 2026 2032 2212 2260 "
+    "2264 2265"
+)
+WEIGHTS = {"code": 400, "sans": (400, 600)}  # fewer than the font has
 LETTERS = ["kern", "liga", "tnum", "lnum", "ccmp", "mark", "mkmk", "locl", "frac", "sups", "subs"]
 FONTS = {
     "text": ("@fontsource-variable/stix-two-text", "5.3.0", "latin-wght-normal", TEXT, LETTERS),
@@ -35,6 +41,8 @@ FONTS = {
               ["ssty", "dtls", "kern", "mark", "mkmk", "ccmp", "flac", "ss04"]),
     "code": ("@fontsource-variable/source-code-pro", "5.3.0", "latin-wght-normal", CODE,
              ["ccmp"]),
+    "sans": ("@fontsource-variable/source-sans-3", "5.3.0", "latin-wght-normal", SANS,
+             ["kern", "tnum", "lnum"]),
 }  # fmt: skip
 
 
@@ -57,9 +65,11 @@ def main() -> None:
             home = Path(folder) / "node_modules" / package
             source = next((home / "files").glob(f"*-{file}.woff2"))
             options = subset.Options(flavor="woff2", layout_features=features, hinting=False)
+            if name in WEIGHTS:
+                font = instancer.instantiateVariableFont(TTFont(source), {"wght": WEIGHTS[name]})
+                source = Path(folder) / f"{name}.ttf"
+                font.save(source)
             font = subset.load_font(str(source), options)
-            if name == "code":  # one weight is enough
-                font = instancer.instantiateVariableFont(font, {"wght": 400}, inplace=True)
             cutter = subset.Subsetter(options)
             cutter.populate(unicodes=letters(ranges))
             cutter.subset(font)

@@ -1,4 +1,4 @@
-"""Pack a built site: one style sheet, one script for all pages and one for what a page has alone.
+"""Pack a built site: one style sheet, one script for all pages, and those that a page has alone.
 
 Rules that no page uses are left out, the rest is made small, and each name ends in a hash of what
 it holds. VERBOSE keeps everything as it was written, in as few files.
@@ -40,6 +40,7 @@ POLICY = (
     "worker-src 'self' blob:; img-src 'self' file: data:; font-src 'self' file:; "
     "connect-src 'self'; form-action 'self' file:; base-uri 'none'"
 )
+EXPLORERS_START = "<!-- the explorers start here -->"  # book/_ext/explorers.py
 PAGE_NAME = re.compile(r"\s*<script>DOCUMENTATION_OPTIONS\.pagename = '[^']*';</script>")
 
 
@@ -67,13 +68,20 @@ class Page:
         self.text = pattern.sub("", self.text)
         return names
 
-    def finish(self, sheet: str, scripts: list[str]) -> None:
-        """Write the page with its sheet and its scripts, before whatever else its head holds."""
+    def finish(self, sheet: str, scripts: list[str], explorers: str | None) -> None:
+        """Write the page with its sheet and its scripts, before whatever else its head holds.
+
+        The explorers' script stands behind the first of them, which so need not wait for the rest.
+        """
         start = f"{self.prefix}/_static" if self.prefix != "." else "_static"
         tags = f'\n<meta http-equiv="Content-Security-Policy" content="{policy(self.text)}">'
         tags += f'\n<link rel="stylesheet" href="{start}/{sheet}">' + "".join(
             f'\n<script defer src="{start}/{name}"></script>' for name in scripts
         )
+        if explorers:
+            tags += f'\n<link rel="preload" as="script" href="{start}/{explorers}">'
+            script = f'<script src="{start}/{explorers}"></script>'
+            self.text = self.text.replace(EXPLORERS_START, script, 1)
         place = self.text.index("</title>") + len("</title>")
         self.path.write_text(self.text[:place] + tags + self.text[place:], "utf-8")
 
@@ -101,9 +109,10 @@ def pack(site: Path) -> None:
     groups = {"book": [*common, "book.js"]}
     for page in pages:
         own = [name for name in page.scripts if name not in common]
-        page.own = " ".join(own)
-        if own:
-            groups[page.own] = own
+        early = [n for n in own if n.startswith("explorers/") and EXPLORERS_START in page.text]
+        page.own = " ".join(name for name in own if name not in early)
+        page.early = " ".join(early)
+        groups |= {" ".join(part): part for part in (early, page.own.split()) if part}
     used = [page.text for page in pages]
     used += [path.read_text("utf-8") for path in home.rglob("*.js") if "weights" not in path.name]
     sheets = union([page.sheets for page in pages])
@@ -126,7 +135,8 @@ def pack(site: Path) -> None:
     names = {group: write(home, "book" if group == "book" else "page", "js", text)
              for group, text in packed["bundles"].items()}  # fmt: skip
     for page in pages:
-        page.finish(sheet, [names["book"], *([names[page.own]] if page.own else [])])
+        scripts = [names["book"], *([names[page.own]] if page.own else [])]
+        page.finish(sheet, scripts, names.get(page.early))
 
 
 def shrink(picture: Path) -> None:

@@ -19,17 +19,28 @@ from pypdf import PdfReader, PdfWriter
 
 def pdfs(chrome: Browser, chosen: list[Figure], folder: Path, known: dict[str, str]) -> None:
     """Print all figures at once, each on a sheet of its size, and take the sheets apart."""
-    fonts = Path(matplotlib.get_data_path(), "fonts", "ttf")
+    files = Path(matplotlib.get_data_path(), "fonts", "ttf")
+    own = ROOT / "book" / "_static" / "fonts"
     faces = "".join(
-        f"@font-face {{ font-family: 'DejaVu Sans'; src: url({(fonts / name).as_uri()}); {more} }}"
-        for name, more in [("DejaVuSans.ttf", ""), ("DejaVuSans-Bold.ttf", "font-weight: bold"),
-                           ("DejaVuSans-Oblique.ttf", "font-style: italic")]
-    )  # fmt: skip
+        f"@font-face {{ font-family: '{name}'; src: url({file.as_uri()}); {more} }}"
+        for name, file, more in [
+            ("Book Sans", own / "sans.woff2", "font-weight: 400 600; size-adjust: 112%"),
+            ("STIX Two Text", own / "text.woff2", "font-weight: 400 700"),
+            (
+                "STIX Two Text",
+                own / "text-italic.woff2",
+                "font-weight: 400 700; font-style: italic",
+            ),
+            ("DejaVu Sans", files / "DejaVuSans.ttf", ""),
+            ("DejaVu Sans", files / "DejaVuSans-Bold.ttf", "font-weight: bold"),
+        ]
+    )
     sheets, images = [], []
     for k, figure in enumerate(chosen):
         width, height = re.search(r'width="([^"]*pt)" height="([^"]*pt)"', figure.svg).groups()
         sheets.append(f"@page f{k} {{ size: {width} {height}; margin: 0; }} #f{k} {{ page: f{k} }}")
         drawing = figure.svg[figure.svg.index("<svg") :]
+        drawing = drawing.replace("'DejaVu Sans',", "'Book Sans', 'DejaVu Sans',")  # as in the book
         drawing = re.sub(r'(id="|"#|url\(#)', rf"\1f{k}-", drawing)  # names are a file's own
         images.append(f'<div id="f{k}">{drawing}</div>')
     source, target = folder / "all.html", folder / "all.pdf"

@@ -163,11 +163,20 @@ def test_every_explorer_answers_the_ends_of_each_slider(chrome, address, page):
         assert visit.complaints == []
 
 
+# What reaches beyond the page's right edge and is in no box that scrolls.
+CUT_OFF = """() => [...document.querySelectorAll(".bd-article :is(code, .math, p, input, svg)")]
+  .filter(e => !e.closest("pre, .explorer, .pst-scrollable-table-container, .text_html, div.math")
+               && !e.parentElement.closest("svg")
+               && e.getBoundingClientRect().right > document.documentElement.clientWidth + 1)
+  .map(e => e.textContent.slice(0, 60))"""
+
+
 @pytest.mark.parametrize("width", [320, 360])
 @pytest.mark.parametrize("page", PAGES)
 def test_nothing_is_wider_than_a_phone(chrome, address, page, width):
     with Visit(chrome, address["file"], page, width=width) as visit:
         assert visit.page.evaluate("document.documentElement.scrollWidth") <= width
+        assert visit.page.evaluate(CUT_OFF) == []
         wide = visit.page.evaluate(
             """() => [...document.querySelectorAll(".explorer *")]
                  .filter(e => e.getBoundingClientRect().right > innerWidth + 1

@@ -21,6 +21,8 @@ from attention.widgets import _base
 from attention.widgets._base import weights_of
 
 HOST = Path(__file__).with_name("host.js")
+# Behind the first explorer of a page: where scripts/pack.py puts the script of all of them.
+START = "<!-- the explorers start here -->"
 # Before the page is laid out: opened at its top, it may leave out what is out of sight (host.js).
 # A jump, a reload or a way back needs every height; so does a browser that cannot hold its place.
 ARRIVE = """if (!location.hash && CSS.supports("overflow-anchor", "auto")
@@ -105,7 +107,8 @@ class StaticExplorers(SphinxPostTransform):
             figure += nodes.raw("", before, format="html")
             figure += picture
             figure += nodes.raw("", after, format="html")
-            bundle.replace_self(figure)
+            first = [nodes.raw("", START, format="html")] if len(shown) == 1 else []
+            bundle.replace_self([figure, *first])
         if not hasattr(self.env, "explorers_shown"):
             self.env.explorers_shown = {}
         self.env.explorers_shown[self.env.docname] = list(dict.fromkeys(shown))

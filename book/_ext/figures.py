@@ -57,13 +57,15 @@ def joined(text: re.Match) -> str:
     >>> line = '<tspan x="{}" y="0" style="font-size: 9px">{}</tspan>'
     >>> letters = [(7, "o"), (0, "l"), (14, " "), (18, " "), (22, "g")]
     >>> made = joined(re.match(".*", "".join(line.format(*letter) for letter in letters)))
-    >>> made == line.format(0, "lo ") + line.format(22, "g")
-    True
+    >>> made.replace(line.format(22, "g"), "")
+    '<tspan x="19.30" y="0" style="font-size: 9px; text-anchor: end">lo</tspan>'
     """
     runs: list[list[str]] = []
     end: float | None = None  # of a run: where its last letter begins
+    beyond = ""  # where the second run begins, if the first is of words and goes up to it
     for x, y, style, letter in sorted(SPAN.findall(text[0]), key=lambda span: float(span[0])):
         size = float(re.search(r"font-size: ([\d.]+)px", style)[1])
+        letter = letter.replace("\xa0", " ")  # so matplotlib writes a space
         goes_on = end is not None and runs[-1][1:3] == [y, style] and float(x) - end < 1.1 * size
         if letter == " " and (not goes_on or runs[-1][3].endswith(" ")):
             end = None  # a page shows one space of several
@@ -72,7 +74,12 @@ def joined(text: re.Match) -> str:
         if goes_on and end:
             runs[-1][3] += letter
         else:
+            if len(runs) == 1 and "font-family" not in runs[0][2]:
+                space = 0.3 * size if runs[0][3].endswith(" ") else 0
+                beyond = f"{float(x) - space:.2f}"
             runs.append([x, y, style, letter])
+    if beyond:  # the page's letters are not as wide as those that matplotlib measured
+        runs[0] = [beyond, runs[0][1], f"{runs[0][2]}; text-anchor: end", runs[0][3].strip()]
     return "".join(f'<tspan x="{x}" y="{y}" style="{s}">{words}</tspan>' for x, y, s, words in runs)
 
 

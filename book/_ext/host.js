@@ -88,13 +88,34 @@
     }
   }, { rootMargin: "400px" });
 
-  for (const place of document.querySelectorAll("[data-explorer]")) {
+  // This script stands behind the first explorer (scripts/pack.py), which so starts before the rest
+  // of the page is there. On a page that is opened at its top (see explorers.py) the others start
+  // one by one while nobody needs the machine, elsewhere all at once: a jump needs their heights.
+  function begin(place) {
     for (let on = place; on && !on.matches(".bd-article"); on = on.parentElement) {
       on.classList.add("live");
     }
     if (place.dataset.weights) near.observe(place);
     else start(place);
   }
+  const root = document.documentElement;
+  const whenIdle = window.requestIdleCallback ?? ((f) => setTimeout(f, 50));
+  const first = document.querySelector("[data-explorer]");
+  let others = [];
+  const beginAll = () => others.splice(0).forEach(begin);
+  function beginNext() {
+    if (others.length) begin(others.shift());
+    if (others.length) whenIdle(beginNext);
+  }
+  if (first) begin(first);
+  addEventListener("DOMContentLoaded", () => {
+    others = [...document.querySelectorAll("[data-explorer]")].filter((place) => place !== first);
+    if (root.classList.contains("arriving")) whenIdle(beginNext);
+    else beginAll();
+  });
+  addEventListener("hashchange", beginAll);
+  addEventListener("beforeprint", beginAll);
+  addEventListener("load", beginAll);
 
   // Once all is in its place, the browser need not draw what is far from the window: each block of
   // the page keeps the height that it had (book.css), until the page gets another width.
@@ -111,12 +132,9 @@
 
   // A page that is opened at its top (see explorers.py) lays out what is in sight, so that its first
   // explorer answers early, and the other blocks a few at a time while nobody needs the machine.
-  const root = document.documentElement;
-  const whenIdle = window.requestIdleCallback ?? ((f) => setTimeout(f, 50));
-  const waiting = [...document.querySelectorAll(".bd-article section > :not(section, .live)")];
-  function layOut() {
+  function layOut(waiting) {
     for (const block of waiting.splice(0, 20)) block.classList.add("laid");
-    if (waiting.length && root.classList.contains("arriving")) return void whenIdle(layOut);
+    if (waiting.length && root.classList.contains("arriving")) return void whenIdle(() => layOut(waiting));
     root.classList.remove("arriving");
     // a line without height has the article's width: what a block does to the height tells nobody
     if (article) settle.observe(article.appendChild(document.createElement("div")));
@@ -126,5 +144,9 @@
     root.classList.remove("arriving");
     document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();
   });
-  addEventListener("load", () => document.fonts.ready.then(() => whenIdle(layOut)));
+  addEventListener("load", async () => {
+    await document.fonts.ready;
+    const waiting = [...document.querySelectorAll(".bd-article section > :not(section, .live)")];
+    whenIdle(() => layOut(waiting));
+  });
 })();

@@ -47,6 +47,7 @@ def use_book_style() -> None:
             "savefig.bbox": "tight",
             "svg.fonttype": "none",
             "svg.hashsalt": "attention",  # the same figure gives the same file
+            "mathtext.fontset": "stix",  # as the formulas of the text
             "font.size": 11,
             "axes.titlesize": 11,
             "axes.labelsize": 11,
