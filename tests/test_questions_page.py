@@ -111,10 +111,12 @@ def test_a_mark_on_a_line_by_keyboard_and_by_hand(visit):
     place = shown.locator("#guess-place")
     line, button = place.get_by_label("Your mark"), place.get_by_role("button")
     assert line.get_attribute("aria-valuetext") == "no mark yet"
+    faint = "line => getComputedStyle(line).opacity < 0.5"
+    assert line.evaluate(faint), "it stands in the middle, where nobody has put it"
     button.click()
     assert said(place) == "There is no mark yet: move it along the line." and told(shown) == []
     line.press("ArrowRight")
-    assert line.get_attribute("aria-valuetext") == "0.1 m"
+    assert line.get_attribute("aria-valuetext") == "0.1 m" and not line.evaluate(faint)
     for _ in range(3):
         line.press("ArrowRight")
     truth = place.locator(".question-truth")
@@ -342,7 +344,9 @@ def answer_all(shown):
             box.fill("7")
         if place.locator("input[type=radio], input[type=checkbox]").count():
             place.locator("input").first.check()
-        for _ in place.locator("button[type=submit]:visible").all():
+        for line in place.get_by_label("Your mark").all():
+            line.press("ArrowRight")
+        for _ in place.locator("form > button:visible").all():
             place.locator("form > button").click()
         place.locator("details").evaluate("d => { d.open = true; }")
 
@@ -350,8 +354,9 @@ def answer_all(shown):
 @pytest.mark.browser
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("answered", [False, True])
-def test_axe_finds_nothing_in_questions(visit, theme, answered):
-    shown = visit(color_scheme=theme)
+@pytest.mark.parametrize("name", ["one", "two"])
+def test_axe_finds_nothing_in_questions(visit, name, theme, answered):
+    shown = visit(name, color_scheme=theme)
     shown.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
     if answered:
         answer_all(shown)
@@ -387,8 +392,9 @@ def test_axe_finds_nothing_on_the_review_page_and_in_last_time(reader, theme):
 
 
 @pytest.mark.browser
-def test_nothing_is_wider_than_a_small_phone(visit):
-    shown = visit(viewport={"width": 320, "height": 700})
+@pytest.mark.parametrize("name", ["one", "two"])
+def test_nothing_is_wider_than_a_small_phone(visit, name):
+    shown = visit(name, viewport={"width": 320, "height": 700})
     answer_all(shown)
     assert shown.evaluate("document.documentElement.scrollWidth") <= 320
 

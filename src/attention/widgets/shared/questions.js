@@ -172,7 +172,7 @@ const FORMS = {
     const at = (value) => (value - min) / (max - min);
     const figure = place.querySelector(":scope > .question-figure");
     const input = element("input",
-      { type: "range", min, max, step, value: (min + max) / 2, ariaLabel: "Your mark" });
+      { type: "range", min, max, step, value: (min + max) / 2, ariaLabel: "Your mark", className: "unmarked" });
     const now = element("span", { ariaHidden: true });
     const truth = element("div", { className: "question-truth", ariaHidden: true, hidden: true },
       element("i", {}, "▲"), element("b", {}, rounded(answer, tolerance)));
@@ -185,6 +185,7 @@ const FORMS = {
     for (const type of ["input", "click"]) {
       input.addEventListener(type, () => {
         put = true;
+        input.className = "";
         show(words(+input.value));
         figure?.style.setProperty("--mark", at(input.value));
       });
