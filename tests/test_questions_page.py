@@ -602,7 +602,7 @@ def test_three_from_last_time_are_folded_and_only_those_of_other_chapters(reader
     assert own.locator(".last-time").count() == 0, "the chapter asks its own itself"
     later = reader.open("two", has)
     box = later.locator(".last-time")
-    assert box.locator("summary").inner_text() == "One question from last time"
+    assert box.locator("summary").inner_text() == "Questions from last time: 1"
     assert box.locator(".question").count() == 0
     box.locator("summary").click()
     box.get_by_label("A number").fill("0.9")

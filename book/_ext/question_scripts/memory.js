@@ -210,8 +210,8 @@
   const waiting = heading && !review
     ? dueCards(read()).filter((one) => one.due <= today() && one.page !== page).slice(0, 3) : [];
   if (waiting.length) {
-    const title = `${["One question", "Two questions", "Three questions"][waiting.length - 1]} from last time`;
-    const box = make("details", { className: "last-time" }, make("summary", {}, title));
+    const title = make("summary", {}, `Questions from last time: ${waiting.length}`);
+    const box = make("details", { className: "last-time" }, title);
     box.addEventListener("toggle", async () => {
       const places = await Promise.all(waiting.map((one) => card(one.name, one.page)));
       box.append(...places.filter(Boolean));

@@ -199,7 +199,7 @@ const FORMS = {
       form.style.cssText = figure.style.cssText; // the line begins and ends as the figure's axis
       for (const type of ["click", "pointermove"]) {
         figure.addEventListener(type, ({ buttons, clientX }) => {
-          if (type !== "click" && !buttons) return;
+          if (type !== "click" && !buttons) return; // nobody draws the mark along
           const { left, width } = input.getBoundingClientRect();
           input.value = min + (max - min) * (clientX - left - 8) / (width - 16);
           input.dispatchEvent(new Event("input"));
