@@ -94,9 +94,12 @@ def test_every_question_that_can_be_judged_has_its_cell_and_no_answer_to_be_seen
         assert asked[name]["answer"] == judged[name]["answer"]
         words = re.sub(r"<[^>]*>", "", judged[name]["told"])
         assert words[:30] not in cell.source and '"answer"' not in cell.source
-        assert len(cell.outputs) == ("options" in asked[name])
-        for output in cell.outputs:
-            assert output.data["text/markdown"].count("- ") >= len(asked[name]["options"])
+        shown = [output.data for output in cell.outputs]
+        assert len(shown) == sum(part in asked[name] for part in ("options", "figure"))
+        if "options" in asked[name]:
+            assert shown[0]["text/markdown"].count("- ") >= len(asked[name]["options"])
+        if "figure" in asked[name]:
+            assert "<svg" in shown[0]["image/svg+xml"] and shown[0]["text/plain"]
 
 
 def page_of_the_site():
