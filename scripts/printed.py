@@ -110,6 +110,10 @@ def settle(pages: list[Page], folder: Path, site: str) -> None:
             if "href" in tag.attrs:
                 _lead(tag, page.name, here, site)
         page.body["id"] = page.name
+        for place in page.body.select("section > span[id]:empty"):  # before its heading, on the
+            after = place.find_next_sibling(lambda tag: tag.name != "span")  # sheet before, too
+            if after and re.fullmatch("h[1-6]", after.name):
+                after.insert(0, place.extract())
 
 
 def rename(tags: list[Tag], prefix: str) -> None:

@@ -303,7 +303,7 @@ def test_over_http_too_each_explorer_moves_and_speaks_once_the_hand_rests(chrome
 
 def test_two_views_of_one_model_agree(chrome, tmp_path):
     body = []
-    for page, name in PLACES:
+    for page, name in dict.fromkeys(PLACES):
         if FIRST[name] == page:
             place = copy.copy(html(page).select_one(f"[data-explorer={name}]"))
             for still in place.select("img"):

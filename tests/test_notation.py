@@ -13,7 +13,7 @@ GREEK = (
     "kappa xi rho psi ell mathcal"
 ).split()
 # Letters that one passage introduces, uses and leaves behind.
-LOCAL = {"C", "E", "I", "J", "c", "delta", "phi", "tau", "theta", "u", "x"}
+LOCAL = {"C", "E", "F", "I", "J", "c", "delta", "phi", "tau", "theta", "u", "x"}
 
 
 def formulas(text: str) -> list[str]:

@@ -284,7 +284,8 @@ def test_hands_of_the_exercise():
     printed("positions", "round after {:.3f} positions, columns 4 and 5", turns[0])
     printed("positions", "columns 4 and 5 after {:.3f}.", turns[2])
     pe = sinusoidal_encoding(3, 6, 1000.0)[2].tolist()
-    printed("positions", "= [{:.3f}, {:.3f}, {:.3f}, {:.3f}, {:.3f}, {:.3f}]$.", *pe)
+    each = [rf"$\{f} {x} = {{:.3f}}$" for x in ("2", "0.2", "0.02") for f in ("sin", "cos")]
+    printed("positions", ", ".join(each) + ".", *pe)
 
 
 def test_similarities_of_the_explorer_exercise():

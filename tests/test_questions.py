@@ -271,7 +271,8 @@ def test_a_figure_says_where_its_axis_begins_and_ends():
     file = io.StringIO()
     fig, ax = plt.subplots(figsize=(5, 2))
     ax.set(position=[0.2, 0.25, 0.6, 0.5], xlim=(-1.5, 3))
-    asked_figures.ask_place(ax).savefig(file, format="svg", bbox_inches=None)
+    with plt.rc_context({"savefig.bbox": "standard"}):  # as it is, whatever a chapter has set
+        asked_figures.ask_place(ax).savefig(file, format="svg")
     ends, style = question_figures.line(file.getvalue())
     assert ends == {"min": "-1.5", "max": "3"}
     assert style == "--left:20.00%;--wide:60.00%;--top:25.00%;--tall:50.00%;--width:360px"
