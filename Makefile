@@ -17,7 +17,7 @@ test: install
 	$(RUN) scripts/browser.py
 	$(RUN) scripts/bubblewrap.py
 	$(MAKE) --no-print-directory -j 3 check book environments
-	$(RUN) -m pytest -n 3 --no-loadscope-reorder
+	$(RUN) -m pytest -n 2 --no-loadscope-reorder
 
 environments: install
 	$(RUN) tests/environments_of_tests.py
