@@ -26,7 +26,7 @@ jobs:
 
 
 def test_all_workflows_are_read():
-    """What they are read for is found by `make check`, which `make test` runs first."""
+    """What they are read for is found by `make check`, which is part of `make test`."""
     names = {file.name for file in check_workflows.workflows()}
     assert {"site.yml", "colab.yml", "classroom.yml"} <= names
     make = (ROOT / "Makefile").read_text("utf-8")
