@@ -55,7 +55,7 @@ def factors(first: Mapping[float, float]) -> Figure:
     fig, ax = plt.subplots(figsize=(4.4, 3.1))
     ax.plot(list(first), list(first.values()), "o-", color=BLUE, markersize=7)
     ax.axhline(1, color="k", linewidth=0.8, linestyle=":")
-    ax.text(1.0, 3, "1: as large as the change itself", fontsize=11, va="bottom")
+    ax.text(1.0, 3, "1: as large as the change", fontsize=11, va="bottom")
     ax.set(yscale="log", ylim=(1e-19, 1e8), xlabel="$W_h$ multiplied by")
     ax.set_ylabel("effect of word 1")
     ax.minorticks_off()

@@ -78,12 +78,12 @@ def learned(rows: Mapping[str, Tensor], words: Sequence[str]) -> Figure:
 
     rows: the last word of each sentence, and the weights (n,); words: the other n - 1.
     """
-    line, middle, unit = 0.27, 2.2, 1.3  # a line's height; where the words stand; a weight of 1
+    line, middle, unit = 0.27, 2.2, 1.25  # a line's height; where the words stand; a weight of 1
     top = line * (len(words) + 1) + 0.1
     ax = canvas(4.4, top + 0.3)
     ends = list(rows)
     for side, colour, end in zip((-1, 1), (BLUE, ORANGE), ends, strict=True):
-        x = middle + side * 0.42
+        x = middle + side * 0.5
         ax.text(x, top + 0.12, f"… {end}", ha="right" if side < 0 else "left", va="center",
                 fontsize=12)  # fmt: skip
         for i, weight in enumerate(rows[end].tolist()):
