@@ -99,7 +99,7 @@ def encoding_map(n: int = 64, d_model: int = 64, base: float = 10000.0) -> Figur
     fig, ax = plt.subplots(figsize=(4.4, 3.5), layout="constrained")
     image = ax.imshow(
         sinusoidal_encoding(n, d_model, base).numpy(), cmap=DIVERGING, vmin=-1, vmax=1,
-        aspect="auto", interpolation="nearest",
+        aspect="auto", interpolation="none",
     )  # fmt: skip
     ax.set(xlabel="column: fast on the left, slow on the right", ylabel="position")
     bar = fig.colorbar(image, ax=ax, ticks=[-1, 0, 1], fraction=0.05, pad=0.02)
