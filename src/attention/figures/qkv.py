@@ -72,15 +72,15 @@ def mean_product() -> Figure:
     for i, name in enumerate(names):
         ax.text(0.68, top - (i + 0.5) * high, name, ha="right", va="center", fontsize=12)
     for left, values, title, reach in (
-        (0.74, a, "A", 0.3), (2.34, x, "X", 1.0), (3.48, a @ x, "AX", 0.3),
+        (0.74, a, "$A$", 0.3), (2.34, x, "$X$", 1.0), (3.48, a @ x, "$AX$", 0.3),
     ):  # fmt: skip
-        wide = 0.13 if title == "A" else 0.145
+        wide = 0.13 if title == "$A$" else 0.145
         _cells(ax, left, top, values, wide=wide, high=high, numbers=False, reach=reach)
         middle = left + wide * values.shape[1] / 2
         ax.text(middle, top + 0.2, title, ha="center", va="center", fontsize=13)
         ax.text(middle, top - 10 * high - 0.2, f"{tuple(values.shape)}", ha="center", va="center",
                 fontsize=12)  # fmt: skip
-        if title != "X":
+        if title != "$X$":
             _frame(ax, left, top - 7 * high, wide * values.shape[1], high)
     ax.text(2.19, top - 5 * high, "·", ha="center", va="center", fontsize=16)
     ax.text(3.345, top - 5 * high, "=", ha="center", va="center", fontsize=14)
@@ -134,7 +134,7 @@ def roles(w_q: Tensor, w_k: Tensor, w_v: Tensor) -> Figure:
         ax.text(left + (j + 0.5) * wide, top - 4 * high - 0.08, name, rotation=90, ha="center",
                 va="top", fontsize=11)  # fmt: skip
         ax.text(2.5, 4.1 - (j + 0.5) * high, name, ha="right", va="center", fontsize=11)
-    ax.text(left + 3 * wide, top + 0.15, "X", ha="center", va="center", fontsize=13)
+    ax.text(left + 3 * wide, top + 0.15, "$X$", ha="center", va="center", fontsize=13)
     at = 2.58
     for letter, w, colour, reach in (
         ("Q", w_q, BLUE, 8),
@@ -190,7 +190,7 @@ def path() -> Figure:
     """From ids to Q, K and V, with shapes."""
     ax = canvas(4.3, 5.0)
     steps = [(4.6, ("ids 0, 1, 2, 3", "(4)"), BLUE), (3.45, ("embedding: table", "6 × 16"), ORANGE),
-             (2.3, ("X, a row a token", "(4, 16)"), PURPLE)]  # fmt: skip
+             (2.3, ("$X$, a row a token", "(4, 16)"), PURPLE)]  # fmt: skip
     for y, lines, colour in steps:
         box(ax, 2.15, y, "", width=2.3, height=0.74, colour=colour)
         _lines(ax, 2.15, y, *lines)
@@ -199,7 +199,7 @@ def path() -> Figure:
     for i, (name, colour) in enumerate((("Q", BLUE), ("K", ORANGE), ("V", GREEN))):
         x = 0.7 + 1.45 * i
         box(ax, x, 0.5, "", width=1.15, height=0.74, colour=colour)
-        _lines(ax, x, 0.5, name, "(4, 8)")
+        _lines(ax, x, 0.5, f"${name}$", "(4, 8)")
         arrow(ax, (2.15 + 0.5 * (i - 1), 1.92), (x, 0.89))
         place = (2.15 + 0.5 * (i - 1) + x) / 2 + (-0.38, 0.34, 0.42)[i]
         ax.text(place, 1.45, f"$W^{name}$", ha="center", va="center", fontsize=13)
