@@ -87,6 +87,8 @@ def test_maths_is_typeset_and_no_markup_is_left(page):
     for formula in formulas:
         assert formula.select_one("math"), f"not typeset: {formula.get_text()[:60]}"
         assert not formula.select("merror, .temml-error"), formula.get_text()[:60]
+        kept, after = formula.get_text()[-1:], str(formula.next_sibling or "")
+        assert kept not in list(".,;:") or not re.match(r"[.,;:]", after), f"twice: {kept}{after}"
     for code in article.select("pre, code, math, script"):
         code.decompose()
     text = article.get_text(" ")

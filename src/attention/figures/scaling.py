@@ -30,8 +30,8 @@ WORDS = ["I", "love", "math"]
 def pipeline() -> Figure:
     """The four steps from Q, K, V to the output, with the shape of every matrix."""
     ax = canvas(4.3, 5.7)
-    inputs = [("Q", 0.62, "$n_q \\times d_k$", BLUE), ("K", 1.82, "$n_k \\times d_k$", ORANGE),
-              ("V", 3.55, "$n_k \\times d_v$", GREEN)]  # fmt: skip
+    inputs = [("$Q$", 0.62, "$n_q \\times d_k$", BLUE), ("$K$", 1.82, "$n_k \\times d_k$", ORANGE),
+              ("$V$", 3.55, "$n_k \\times d_v$", GREEN)]  # fmt: skip
 
     def step(x: float, y: float, text: str, shape: str, width: float, colour: str) -> None:
         # One text a line: the page's font is narrower, and only single lines stay centred.
@@ -41,10 +41,10 @@ def pipeline() -> Figure:
 
     for name, x, shape, colour in inputs:
         step(x, 5.25, name, shape, 1.1, colour)
-    for y, text in ((4.15, "compare: S = Q Kᵀ"), (3.15, "scale: S / √dₖ"),
-                    (2.15, "normalise each row: A")):  # fmt: skip
+    for y, text in ((4.15, "compare: $S = QK^\\top$"), (3.15, "scale: $S / \\sqrt{d_k}$"),
+                    (2.15, "normalise each row: $A$")):  # fmt: skip
         step(1.22, y, text, "$n_q \\times n_k$", 2.3, PURPLE)
-    step(2.6, 1.05, "average: O = A V", "$n_q \\times d_v$", 2.1, GREEN)
+    step(2.6, 1.05, "average: $O = AV$", "$n_q \\times d_v$", 2.1, GREEN)
     arrow(ax, (0.62, 4.89), (0.9, 4.5))
     arrow(ax, (1.82, 4.89), (1.54, 4.5))
     arrow(ax, (1.22, 3.8), (1.22, 3.5))
@@ -97,22 +97,22 @@ def shapes(n: int = 4, d_k: int = 2, d_v: int = 3) -> Figure:
     def word(x: float, y: float, text: str) -> None:
         ax.text(x, y, text, ha="center", va="center", fontsize=12)
 
-    block(0.1, 3.45, n, d_k, "Q", BLUE)
+    block(0.1, 3.45, n, d_k, "$Q$", BLUE)
     word(0.93, 2.85, "×")
-    block(1.12, 3.15, d_k, n, "Kᵀ", ORANGE)
+    block(1.12, 3.15, d_k, n, "$K^\\top$", ORANGE)
     word(2.55, 2.85, "=")
-    block(2.8, 3.45, n, n, "scores S", PURPLE)
-    word(0.4, 2.05, "n × dₖ")
-    word(1.72, 2.3, "dₖ × n")
-    word(3.4, 2.05, "n × n")
-    block(0.1, 1.5, n, n, "weights A", PURPLE)
+    block(2.8, 3.45, n, n, "scores $S$", PURPLE)
+    word(0.4, 2.05, "$n \\times d_k$")
+    word(1.72, 2.3, "$d_k \\times n$")
+    word(3.4, 2.05, "$n \\times n$")
+    block(0.1, 1.5, n, n, "weights $A$", PURPLE)
     word(1.53, 0.9, "×")
-    block(1.75, 1.5, n, d_v, "V", GREEN)
+    block(1.75, 1.5, n, d_v, "$V$", GREEN)
     word(2.88, 0.9, "=")
     block(3.1, 1.5, n, d_v, "output", RED)
-    word(0.7, 0.1, "n × n")
-    word(2.2, 0.1, "n × dᵥ")
-    word(3.55, 0.1, "n × dᵥ")
+    word(0.7, 0.1, "$n \\times n$")
+    word(2.2, 0.1, "$n \\times d_v$")
+    word(3.55, 0.1, "$n \\times d_v$")
     return plt.gcf()
 
 
@@ -164,8 +164,8 @@ def math_steps(scores: Tensor, weights: Tensor) -> Figure:
     fig, axes = plt.subplots(3, 1, figsize=(3.4, 6.6))
     for ax, (values, title, fmt, top) in zip(
         axes,
-        ((scores, "S = QKᵀ", ".0f", 2.0), (scores / math.sqrt(2), "÷ √2", ".3f", 2.0),
-         (weights, "softmax: A", ".3f", 1.0)),
+        ((scores, "$S = QK^\\top$", ".0f", 2.0), (scores / math.sqrt(2), "÷ √2", ".3f", 2.0),
+         (weights, "softmax: $A$", ".3f", 1.0)),
         strict=True,
     ):  # fmt: skip
         heatmap(values, WORDS, WORDS, ax=ax, fmt=fmt, vmax=top, row_label=title, col_label=None)
