@@ -122,6 +122,8 @@ def angles() -> Figure:
     q = (1.0, 0.0)
     keys = [((1.0, 0.0), ORANGE, (0.75, -0.28)), ((1.0, 1.0), GREEN, (0.28, 1.18)),
             ((3.0, 3.0), PURPLE, (1.75, 2.78))]  # fmt: skip
+    ax.annotate("", q, (0, 0), arrowprops={"arrowstyle": "-|>", "color": BLUE, "lw": 9,
+                                                   "shrinkA": 0, "shrinkB": 0})  # fmt: skip
     for key, colour, place in reversed(keys):
         ax.annotate("", key, (0, 0), arrowprops={"arrowstyle": "-|>", "color": colour, "lw": 2,
                                                  "shrinkA": 0, "shrinkB": 0})  # fmt: skip
@@ -129,11 +131,9 @@ def angles() -> Figure:
         score = q[0] * key[0] + q[1] * key[1]
         ax.text(*place, f"key [{key[0]:.0f}, {key[1]:.0f}]: {score:.0f}", ha="center",
                 va="center", fontsize=12)  # fmt: skip
-    ax.annotate("", q, (0, 0), arrowprops={"arrowstyle": "-|>", "color": BLUE, "lw": 4,
-                                           "shrinkA": 0, "shrinkB": 0})  # fmt: skip
-    ax.text(-0.05, 0.28, "query", ha="center", va="center", fontsize=12)
+    ax.text(-0.35, 0.33, "query", ha="center", va="center", fontsize=12)
     ax.axhline(0, color="k", lw=0.6)
-    ax.set(xlim=(-0.5, 3.4), ylim=(-0.6, 3.2))
+    ax.set(xlim=(-0.7, 3.4), ylim=(-0.6, 3.2))
     ax.set_aspect("equal")
     ax.set_xticks([1, 2, 3])
     ax.set_yticks([])
@@ -314,22 +314,67 @@ def walks(pairs: int = 8, width: int = 256, seed: int = 2) -> Figure:
     return fig
 
 
-def lost_gradient(samples: int = 2000, keys: int = 3, seed: int = 0) -> Figure:
-    """The gradient that is left in the softmax of raw and of scaled scores, as d_k grows."""
-    widths = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
+def mind_steps(gap: float, divisor: float = 1.0) -> float:
+    """Steps of size 1 on a gap of raw scores until its sign is about to change.
+
+    Two keys have the values 0 and 1, the output should be 1 and starts at p = softmax of
+    -gap / divisor. A step moves the gap by p (1 - p)² / divisor, so the number of steps is close
+    to the integral of divisor² (1 + eᶻ)³ / eᶻ over the scaled gap z.
+
+    >>> round(mind_steps(2.0, 1.0)), round(mind_steps(16.0, 8.0))
+    (15, 990)
+    """
+    z = gap / divisor
+    area = math.expm1(z) + 3 * z - 3 * math.expm1(-z) - math.expm1(-2 * z) / 2
+    return divisor**2 * area
+
+
+def change_of_mind(width: int = 64, gaps: tuple[float, ...] = (16.0, 2 * math.sqrt(128))) -> Figure:
+    """How many steps a wrong choice takes to undo, by its gap, with and without the division."""
+    fig, ax = plt.subplots(figsize=(4.3, 3.6))
+    x = torch.linspace(0.5, 25, 99).tolist()
+    times = {gaps[0]: ("10 days", "2 min"), gaps[1]: ("21 years", "3 min")}
+    for i, (divisor, colour, style, name) in enumerate(
+        ((1.0, RED, "-", "raw scores"), (math.sqrt(width), GREEN, "--", "divided by 8"))
+    ):
+        ax.plot(x, [mind_steps(gap, divisor) for gap in x], style, color=colour, label=name)
+        for gap, texts in times.items():
+            y = mind_steps(gap, divisor)
+            ax.plot([gap], [y], "o", color=colour)
+            ax.annotate(texts[i], (gap, y), (-7, 4) if i == 0 else (0, 9),
+                        textcoords="offset points", ha="right" if i == 0 else "center",
+                        fontsize=12)  # fmt: skip
+    ax.set(yscale="log", xlabel="gap between the two raw scores", ylabel="training steps",
+           xlim=(0, 25), ylim=(1, 3e11))  # fmt: skip
+    ax.set_yticks([1, 1e3, 1e6, 1e9], ["1", "1,000", "1 million", "1 billion"])
+    ax.minorticks_off()
+    ax.legend(fontsize=11, loc="upper left")
+    return fig
+
+
+def uneven_gradient(samples: int = 2000, keys: int = 3, seed: int = 0) -> Figure:
+    """How far apart the queries' gradients are: the 10th to the 90th percentile, by d_k."""
+    widths = [2**i for i in range(10)]
     generator = torch.Generator().manual_seed(seed)
-    raw, scaled = [], []
+    ends = torch.tensor([0.1, 0.9])
+    found = {"raw": [], "scaled": []}
     for d_k in widths:
         q = torch.randn(samples, 1, d_k, generator=generator)
         k = torch.randn(samples, keys, d_k, generator=generator)
         s = (q * k).sum(-1)  # (samples, keys)
-        for scores, row in ((s, raw), (s / math.sqrt(d_k), scaled)):
-            row.append(softmax_jacobian(softmax(scores)).abs().amax((1, 2)).mean().item())
-    fig, ax = plt.subplots(figsize=(4.3, 3.2))
-    ax.plot(widths, raw, "-o", color=RED, label="raw scores")
-    ax.plot(widths, scaled, "--s", color=GREEN, label="divided by √dₖ")
-    ax.set(xscale="log", xlabel="$d_k$", ylabel="largest Jacobian entry, mean", ylim=(0, 0.26))
+        for name, divisor in (("raw", 1.0), ("scaled", math.sqrt(d_k))):
+            slope = softmax_jacobian(softmax(s, divisor)).abs().amax((1, 2)) / divisor
+            found[name].append(slope.quantile(ends).tolist())
+    fig, ax = plt.subplots(figsize=(4.3, 3.4))
+    for name, colour, hatch, label in (("raw", RED, "", "raw scores"),
+                                       ("scaled", GREEN, "//", "divided by √dₖ")):  # fmt: skip
+        low, high = zip(*found[name], strict=True)
+        ax.fill_between(widths, low, high, facecolor=colour + "55", edgecolor=colour, hatch=hatch,
+                        label=label)  # fmt: skip
+    ax.set(xscale="log", yscale="log", xlabel="$d_k$", ylabel="largest derivative by q · k",
+           ylim=(1e-9, 1), xlim=(1, 512))  # fmt: skip
     ax.set_xticks([1, 4, 16, 64, 256], ["1", "4", "16", "64", "256"])
+    ax.set_yticks([1e-9, 1e-6, 1e-3, 1], ["10⁻⁹", "10⁻⁶", "0.001", "1"])
     ax.minorticks_off()
     ax.legend(fontsize=11, loc="lower left")
     return fig
@@ -341,7 +386,7 @@ def work(d_model: int = 512) -> Figure:
     square = d_model**2
     fig, ax = plt.subplots(figsize=(4.3, 4.2))
     for name, each, colour, style in (
-        ("both below: $24d^2$", 24 * square, "k", ":"),
+        ("both together: $24d^2$", 24 * square, "k", ":"),
         ("feed-forward: $16d^2$", 16 * square, BLUE, "--"),
         ("projections: $8d^2$", 8 * square, GREEN, "-."),
     ):
