@@ -107,8 +107,8 @@ def encoder_decoder() -> Figure:
     middle = (left + right) / 2
     ax.plot([left, middle, middle], [4.0, 4.0, heights[1]], color=PURPLE, linewidth=1.8)
     arrow(ax, (middle, heights[1]), (right - 0.8, heights[1]), colour=PURPLE, width=1.8)
-    ax.text(middle - 0.08, 3.74, "K, V", ha="right", va="center")
-    ax.text(right - 0.1, heights[1] - 0.37, "Q", ha="right", va="center")
+    ax.text(middle - 0.08, 3.74, "$K$, $V$", ha="right", va="center")
+    ax.text(right - 0.1, heights[1] - 0.37, "$Q$", ha="right", va="center")
     box(ax, right, 5.15, "linear, softmax", width=1.6, height=0.36, colour=GREEN, fontsize=11)
     _up(ax, right, 5.33, 5.62)
     ax.text(right, 5.76, "le chat gris", ha="center", va="center", style="italic")
