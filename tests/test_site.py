@@ -187,6 +187,32 @@ def test_nothing_is_wider_than_a_phone(chrome, address, page, width):
         assert wide == []
 
 
+@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("page", ["book/index.html", "book/scaling.html", "book/review.html"])
+def test_what_the_keyboard_reaches_shows_that_it_has_the_focus(chrome, address, page, width):
+    with Visit(chrome, address["file"], page, width=width) as visit:
+        visit.page.keyboard.press("Tab")  # from now on the focus is the keyboard's
+        reached, unseen = visit.page.evaluate(
+            """() => {
+              const seen = (tag) => ["", "::before", "::after"].some((part) => {
+                const style = getComputedStyle(tag, part);
+                return style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 1
+                  || style.boxShadow !== "none";
+              });
+              const tags = [...document.querySelectorAll("a[href], button, input, select, summary")]
+                .filter((tag) => tag.tabIndex >= 0 && !tag.disabled && tag.checkVisibility());
+              const wrong = tags.filter((tag) => {
+                tag.focus({ preventScroll: true });
+                return document.activeElement === tag
+                  && ![tag, tag.parentElement, tag.nextElementSibling, ...tag.children]
+                    .some((near) => near && seen(near));
+              });
+              return [tags.length, wrong.map((tag) => tag.outerHTML.slice(0, 120))];
+            }"""
+        )
+        assert reached > 10 and unseen == []
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("page", PAGES)
 def test_axe_finds_no_violation(chrome, address, page, theme):

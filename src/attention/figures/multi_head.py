@@ -400,7 +400,7 @@ def shared_heads() -> Figure:
             centre = 0.3 + step * (group * share + (share - 1) / 2)
             colour = COLOURS[group % 4]
             ax.plot([x, centre], [top - 0.2, top - 0.62], color=colour, linewidth=1.4)
-            box(ax, x, top, "Q", width=0.4, height=0.38, colour=colour, fontsize=12)
+            box(ax, x, top, "$Q$", width=0.4, height=0.38, colour=colour, fontsize=12)
         for group in range(groups):
             centre = 0.3 + step * (group * share + (share - 1) / 2)
             box(ax, centre, top - 0.8, "KV", width=0.46, height=0.38, colour=COLOURS[group % 4],
