@@ -1,5 +1,6 @@
 """Chapter 4 as printed: its own code is run, and its prose compared with what comes out."""
 
+import copy
 import math
 import re
 
@@ -259,7 +260,7 @@ def test_one_layer_one_head_and_other_seeds(page):
             ratio = rows[:, :, task.it, task.animal] / rows[:, :, task.it, task.place]
             torch.testing.assert_close(ratio[0], ratio[1], rtol=1e-3, atol=0)
     # one head in one layer, with seed 3: its weights do not choose, the small network does
-    small = grown[1, 1][2]
+    small = copy.deepcopy(grown[1, 1][2])  # it is changed below
     assert task.accuracy(small) == 1
     row = page["rows_of_test"](small)[0, :, 0]
     for meant in (page["animal_meant"], ~page["animal_meant"]):
