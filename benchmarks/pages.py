@@ -244,7 +244,7 @@ def main() -> None:
             page.goto(f"{base}/{path}", wait_until="commit")
             # a trained model is fetched when the reader comes near its explorer
             page.locator("[data-explorer]").first.scroll_into_view_if_needed()
-            page.wait_for_function("window.usable")
+            page.wait_for_function("() => window.usable")
             print(f"| {path} | {page.evaluate('usable') / 1000:.1f} |", flush=True)
             context.close()
 

@@ -1,13 +1,20 @@
-// Bundles and minifies a site's style sheets and scripts; pack.py tells it what (JSON on standard
-// input: home, sheets, scripts, used, plain), and gets the texts back.
+// Bundles and minifies a site's style sheets, scripts and figures; pack.py tells it what (JSON on
+// standard input: home, sheets, scripts, used, figures, plain), and gets the texts back.
 const fs = require("fs");
 const path = require("path");
 const tools = path.join(process.argv[2], "/");
 const esbuild = require(`${tools}esbuild`);
 const { PurgeCSS } = require(`${tools}purgecss`);
+const { optimize } = require(`${tools}svgo`);
+
+// A figure is a part of its page: what reads it finds its attributes where they were, and its ids
+// are not those of another figure.
+const KEPT = ["cleanupIds", "inlineStyles", "minifyStyles", "removeUnknownsAndDefaults", "sortAttrs"];
+const SMALLER = { floatPrecision: 2, plugins: [{ name: "preset-default",
+  params: { overrides: Object.fromEntries(KEPT.map((name) => [name, false])) } }] };
 
 async function main() {
-  const { home, sheets, scripts, used, plain } = JSON.parse(fs.readFileSync(0, "utf-8"));
+  const { home, sheets, scripts, used, figures, plain } = JSON.parse(fs.readFileSync(0, "utf-8"));
   const bundled = await esbuild.build({
     stdin: { contents: sheets.map((sheet) => `@import "./${sheet}";`).join("\n"), resolveDir: home,
       loader: "css" },
@@ -46,7 +53,8 @@ async function main() {
     }));
     bundles[name] = texts.join(";\n");
   }
-  process.stdout.write(JSON.stringify({ css, bundles, files }));
+  const drawn = plain ? figures : figures.map((figure) => optimize(figure, SMALLER).data);
+  process.stdout.write(JSON.stringify({ css, bundles, files, figures: drawn }));
 }
 
 main().catch((error) => {

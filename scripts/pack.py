@@ -1,7 +1,7 @@
 """Pack a built site: one style sheet, one script for all pages, and those that a page has alone.
 
-Rules that no page uses are left out, the rest is made small, and each name ends in a hash of what
-it holds. VERBOSE keeps everything as it was written, in as few files.
+Rules that no page uses are left out, the rest is made small, figures too, and each name ends in a
+hash of what it holds. VERBOSE keeps everything as it was written, in as few files.
 """
 
 import base64
@@ -41,6 +41,7 @@ POLICY = (
     "connect-src 'self'; form-action 'self' file:; base-uri 'none'"
 )
 EXPLORERS_START = "<!-- the explorers start here -->"  # book/_ext/explorers.py
+FIGURE = re.compile(r'<svg class="figure-svg".*?</svg>', re.S)
 PAGE_NAME = re.compile(r"\s*<script>DOCUMENTATION_OPTIONS\.pagename = '[^']*';</script>")
 
 
@@ -116,8 +117,9 @@ def pack(site: Path) -> None:
     used = [page.text for page in pages]
     used += [path.read_text("utf-8") for path in home.rglob("*.js") if "weights" not in path.name]
     sheets = union([page.sheets for page in pages])
+    figures = [figure for page in pages for figure in FIGURE.findall(page.text)]
     order = {"home": str(home), "sheets": sheets, "scripts": groups, "used": used,
-             "plain": bool(os.environ.get("VERBOSE"))}  # fmt: skip
+             "figures": figures, "plain": bool(os.environ.get("VERBOSE"))}  # fmt: skip
     done = subprocess.run(
         [NODE, Path(__file__).with_suffix(".cjs"), TOOLS],
         input=json.dumps(order), capture_output=True, encoding="utf-8",
@@ -134,7 +136,9 @@ def pack(site: Path) -> None:
     sheet = write(home, "book", "css", packed["css"])
     names = {group: write(home, "book" if group == "book" else "page", "js", text)
              for group, text in packed["bundles"].items()}  # fmt: skip
+    drawn = iter(packed["figures"])
     for page in pages:
+        page.text = FIGURE.sub(lambda _: next(drawn), page.text)
         scripts = [names["book"], *([names[page.own]] if page.own else [])]
         page.finish(sheet, scripts, names.get(page.early))
 

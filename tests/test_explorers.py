@@ -333,7 +333,7 @@ def test_two_views_of_one_model_agree(chrome, tmp_path):
                 pair.nth(seed % 2).evaluate("rest")
                 visit.page.evaluate("document.activeElement.blur()")
                 visit.page.wait_for_timeout(200)  # typed numbers follow once the hand rests
-                visit.page.wait_for_function("!document.querySelector('[aria-busy=true]')")
+                visit.page.wait_for_function("() => !document.querySelector('[aria-busy=true]')")
                 for _ in range(30):  # what is computed beside the page may reach one view later
                     one, two = pair.nth(0).evaluate("shown"), pair.nth(1).evaluate("shown")
                     if one == two:

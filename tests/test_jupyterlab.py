@@ -207,7 +207,9 @@ def test_an_explorer_and_its_trait_move_together_in_the_classic_notebook(chrome,
         page.goto(server.address, timeout=WAIT)
         cells = page.locator("#notebook-container .code_cell")
         cells.nth(len(CELLS) - 1).wait_for(timeout=WAIT)
-        page.wait_for_function("window.Jupyter?.notebook?.kernel?.is_connected()", timeout=WAIT)
+        page.wait_for_function(
+            "() => window.Jupyter?.notebook?.kernel?.is_connected()", timeout=WAIT
+        )
 
         def run(i):
             page.evaluate("i => Jupyter.notebook.execute_cells([i])", i)

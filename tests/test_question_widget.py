@@ -176,7 +176,7 @@ def test_page_and_notebook_say_the_same_to_every_answer(opened, asked):
     site = opened(page_of_the_site())
     site.add_script_tag(path=BUILT / "html" / "_static" / "questions" / "questions.js")
     notebook = opened(page_of_widgets(asked))
-    notebook.wait_for_function("window.ready")
+    notebook.wait_for_function("() => window.ready")
     given = tries(asked)
     there, here = site.evaluate(TRY, given), notebook.evaluate(TRY, given)
     for name in asked:
@@ -214,7 +214,7 @@ def test_its_inputs_are_named_and_seen_on_a_phone(opened, asked, scheme):
              for name, one in asked.items()}  # fmt: skip
     few = {name: asked[name] for name in kinds.values()}
     page = opened(page_of_widgets(few), color_scheme=scheme, viewport={"width": 320, "height": 700})
-    page.wait_for_function("window.ready")
+    page.wait_for_function("() => window.ready")
     ground = "matchMedia('(prefers-color-scheme: dark)').matches ? '#111' : '#fff'"
     page.evaluate(f"document.body.style.background = {ground}")
     page.evaluate("document.querySelectorAll('h1').forEach((h) => h.hidden = true)")

@@ -499,7 +499,7 @@ def answer(shown, typed="0.9", name="check-output"):
 
 def review(reader, has=""):
     shown = reader.open("review", has)
-    shown.wait_for_function("document.querySelector('.review-status')?.textContent")
+    shown.wait_for_function("() => document.querySelector('.review-status')?.textContent")
     shown.wait_for_timeout(100)
     return shown
 
@@ -616,7 +616,7 @@ def test_three_from_last_time_are_folded_and_only_those_of_other_chapters(reader
     box.locator("summary").click()
     box.get_by_label("A number").fill("0.9")
     later.keyboard.press("Enter")
-    later.wait_for_function("attentionMemory.read().cards['check-output'].log.length > 1")
+    later.wait_for_function("() => attentionMemory.read().cards['check-output'].log.length > 1")
     card = kept(later)["cards"]["check-output"]
     assert card["page"] == "one" and [got for _, got in card["log"]] == ["right", "right"]
 
@@ -652,7 +652,7 @@ def test_export_erase_and_import_give_back_the_same(reader, tmp_path):
     assert keys(page) == []
     assert status(page).startswith("There are no cards yet.")
     page.locator("input[type=file]").set_input_files(tmp_path / "mine.json")
-    page.wait_for_function("localStorage.getItem('attention-book')")
+    page.wait_for_function("() => localStorage.getItem('attention-book')")
     assert kept(page) == before
     assert page.locator(".review-said").inner_text() == "mine.json was added: 1 new card."
 
@@ -689,14 +689,14 @@ def test_a_damaged_or_foreign_state_is_refused_with_a_sentence_and_kept_aside(
     page = review(reader)
     (tmp_path / "bad.json").write_text(text, "utf-8")
     page.locator("input[type=file]").set_input_files(tmp_path / "bad.json")
-    page.wait_for_function("document.querySelector('.review-said').textContent")
+    page.wait_for_function("() => document.querySelector('.review-said').textContent")
     refused = page.locator(".review-said").inner_text()
     assert refused.startswith("bad.json was not read, and nothing was changed. " + says)
     assert keys(page) == []
     page.evaluate("text => localStorage.setItem('attention-book', text)", text)
     page.close()
     again = review(reader)
-    again.wait_for_function("document.querySelector('.review-said').textContent")
+    again.wait_for_function("() => document.querySelector('.review-said').textContent")
     assert says in again.locator(".review-said").inner_text()
     (aside,) = keys(again)
     assert aside.startswith("attention-book-aside-2027-01-15")
@@ -720,10 +720,10 @@ def test_two_windows_do_not_overwrite_each_other(reader):
     before = kept(one)
     del before["cards"]["check-output"]
     two.evaluate("text => localStorage.setItem('attention-book', text)", json.dumps(before))
-    one.wait_for_function("localStorage.getItem('attention-book').includes('check-output')")
+    one.wait_for_function("() => localStorage.getItem('attention-book').includes('check-output')")
     assert set(kept(two, "check-output")["cards"]) == {"check-output", "check-far"}
     two.evaluate("attentionMemory.erase()")
-    one.wait_for_function("localStorage.getItem('attention-book') === null")
+    one.wait_for_function("() => localStorage.getItem('attention-book') === null")
     one.wait_for_timeout(200)
     assert keys(one) == [], "what one window erases, no other brings back"
 
@@ -779,7 +779,7 @@ def test_sections_read_and_exercises_done_are_marked_in_the_contents(reader, chr
     shown.get_by_text("Another section").last.scroll_into_view_if_needed()
     shown.clock.run_for(2100)
     shown.wait_for_function(
-        "Object.keys(attentionMemory.read().read.two?.sections ?? {}).length > 1"
+        "() => Object.keys(attentionMemory.read().read.two?.sections ?? {}).length > 1"
     )
     marked = shown.locator(".bd-toc-nav .progress-mark").count()
     assert marked == 2

@@ -87,6 +87,8 @@ def test_maths_is_typeset_and_no_markup_is_left(page):
     for formula in formulas:
         assert formula.select_one("math"), f"not typeset: {formula.get_text()[:60]}"
         assert not formula.select("merror, .temml-error"), formula.get_text()[:60]
+        kept, after = formula.get_text()[-1:], str(formula.next_sibling or "")
+        assert kept not in list(".,;:") or not re.match(r"[.,;:]", after), f"twice: {kept}{after}"
     for code in article.select("pre, code, math, script"):
         code.decompose()
     text = article.get_text(" ")
@@ -183,6 +185,32 @@ def test_nothing_is_wider_than_a_phone(chrome, address, page, width):
                               && !e.closest(".scroll")).map(e => e.outerHTML.slice(0, 80))"""
         )
         assert wide == []
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("page", ["book/index.html", "book/scaling.html", "book/review.html"])
+def test_what_the_keyboard_reaches_shows_that_it_has_the_focus(chrome, address, page, width):
+    with Visit(chrome, address["file"], page, width=width) as visit:
+        visit.page.keyboard.press("Tab")  # from now on the focus is the keyboard's
+        reached, unseen = visit.page.evaluate(
+            """() => {
+              const seen = (tag) => ["", "::before", "::after"].some((part) => {
+                const style = getComputedStyle(tag, part);
+                return style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 1
+                  || style.boxShadow !== "none";
+              });
+              const tags = [...document.querySelectorAll("a[href], button, input, select, summary")]
+                .filter((tag) => tag.tabIndex >= 0 && !tag.disabled && tag.checkVisibility());
+              const wrong = tags.filter((tag) => {
+                tag.focus({ preventScroll: true });
+                return document.activeElement === tag
+                  && ![tag, tag.parentElement, tag.nextElementSibling, ...tag.children]
+                    .some((near) => near && seen(near));
+              });
+              return [tags.length, wrong.map((tag) => tag.outerHTML.slice(0, 120))];
+            }"""
+        )
+        assert reached > 10 and unseen == []
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

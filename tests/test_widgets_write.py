@@ -381,7 +381,7 @@ def test_write_works_by_keyboard(chrome):
     with models.Opened(chrome, "write") as written:
         page, keys = written.page, written.page.keyboard
         tiles = page.locator(".flow .tile")
-        rest = lambda: page.wait_for_function("!document.querySelector('[aria-busy=true]')")  # noqa: E731
+        rest = lambda: page.wait_for_function("() => !document.querySelector('[aria-busy=true]')")  # noqa: E731
         written.tab_to("textarea")
         keys.press("ControlOrMeta+A")
         keys.type("The hen said")
@@ -458,7 +458,7 @@ def test_numbers_that_do_not_come_are_told_in_words(chrome):
         page.locator("summary").click()
         page.locator("details input").last.focus()
         page.keyboard.press("ArrowLeft")
-        page.wait_for_function("document.querySelector('.notice:not([hidden])')")
+        page.wait_for_function("() => document.querySelector('.notice:not([hidden])')")
         said = page.locator(".notice").inner_text()
         assert said == (
             "The model after 500 steps of training could not be fetched; this is the trained one."
@@ -531,8 +531,8 @@ def test_until_the_model_comes_there_is_a_bar_and_if_it_does_not_a_sentence(chro
     ) == ("tales_weights")
     page.locator("summary").click()
     page.locator("details input").last.fill("1")
-    page.wait_for_function("attentionExplorers.tales_100_weights")
-    page.wait_for_function("document.querySelector('.notice').hidden")
+    page.wait_for_function("() => attentionExplorers.tales_100_weights")
+    page.wait_for_function("() => document.querySelector('.notice').hidden")
     page.wait_for_timeout(300)
     assert "The model after 100 steps" in page.locator(".say").inner_text()
     page.close()

@@ -73,7 +73,8 @@ class KeepTogether(SphinxPostTransform):
                 continue
             if sign := re.match(r"[,.;:?!)]+", after.astext()):
                 formula["sign"] = sign[0]
-                after.parent.replace(after, nodes.Text(after.astext()[sign.end() :]))
+                parent = formula.parent  # its place, since an equal text may stand earlier
+                parent[parent.index(formula) + 1] = nodes.Text(after.astext()[sign.end() :])
 
 
 def visit_math(self, node):

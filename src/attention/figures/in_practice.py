@@ -88,9 +88,9 @@ def tiles(n: int = 8, block: int = 2, now: tuple[int, int] = (2, 1)) -> Figure:
             _cell(ax, left + size * j, top - size * (i + 1), size, colour)
     _cell(ax, left + size * block * column, top + 0.1, size * block, ORANGE, 0.22)
     _cell(ax, 0.62, top - size * block * (row + 1), 0.22, ORANGE, size * block)
-    ax.text(left + size * block * (column + 0.5), top + 0.36, "block of K, V", ha="center",
+    ax.text(left + size * block * (column + 0.5), top + 0.36, "block of $K$, $V$", ha="center",
             va="bottom", fontsize=11)  # fmt: skip
-    ax.text(0.56, top - size * block * (row + 0.5), "block\nof Q", ha="right", va="center",
+    ax.text(0.56, top - size * block * (row + 0.5), "block\nof $Q$", ha="right", va="center",
             fontsize=11)  # fmt: skip
     where = left + size * n + 0.12
     for y, colour, text in ((2.7, GREY, "gone"), (2.2, ORANGE, "in work"), (1.7, BLUE, "to come"),

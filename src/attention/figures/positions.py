@@ -99,7 +99,7 @@ def encoding_map(n: int = 64, d_model: int = 64, base: float = 10000.0) -> Figur
     fig, ax = plt.subplots(figsize=(4.4, 3.5), layout="constrained")
     image = ax.imshow(
         sinusoidal_encoding(n, d_model, base).numpy(), cmap=DIVERGING, vmin=-1, vmax=1,
-        aspect="auto", interpolation="nearest",
+        aspect="auto", interpolation="none",
     )  # fmt: skip
     ax.set(xlabel="column: fast on the left, slow on the right", ylabel="position")
     bar = fig.colorbar(image, ax=ax, ticks=[-1, 0, 1], fraction=0.05, pad=0.02)
@@ -167,8 +167,8 @@ def where() -> Figure:
     """A layer of attention, and the three points at which a position can enter it."""
     ax = canvas(4.4, 4.5)
     box(ax, 1.35, 0.55, "word vectors", width=1.7, colour=BLUE, fontsize=12)
-    box(ax, 0.75, 1.75, "Q", width=0.8, colour=PURPLE, fontsize=12)
-    box(ax, 1.95, 1.75, "K", width=0.8, colour=PURPLE, fontsize=12)
+    box(ax, 0.75, 1.75, "$Q$", width=0.8, colour=PURPLE, fontsize=12)
+    box(ax, 1.95, 1.75, "$K$", width=0.8, colour=PURPLE, fontsize=12)
     box(ax, 1.35, 2.95, "scores", width=1.7, colour=ORANGE, fontsize=12)
     box(ax, 1.35, 4.1, "weights", width=1.7, colour=GREEN, fontsize=12)
     for start, end in (((1.15, 0.8), (0.8, 1.5)), ((1.55, 0.8), (1.9, 1.5)),

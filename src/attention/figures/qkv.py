@@ -13,7 +13,7 @@ from torch import Tensor
 
 from attention.example import FEATURES, cat_sentence
 from attention.functional import attention
-from attention.plots import BLUE, GREEN, ORANGE, PURPLE, arrow, box, canvas
+from attention.plots import BLUE, GREEN, ORANGE, PURPLE, SKY, arrow, box, canvas
 
 WORDS = ["The", "cat", "slept"]
 # A query that asks "who acts?" and keys that answer it more or less well.
@@ -72,15 +72,15 @@ def mean_product() -> Figure:
     for i, name in enumerate(names):
         ax.text(0.68, top - (i + 0.5) * high, name, ha="right", va="center", fontsize=12)
     for left, values, title, reach in (
-        (0.74, a, "A", 0.3), (2.34, x, "X", 1.0), (3.48, a @ x, "AX", 0.3),
+        (0.74, a, "$A$", 0.3), (2.34, x, "$X$", 1.0), (3.48, a @ x, "$AX$", 0.3),
     ):  # fmt: skip
-        wide = 0.13 if title == "A" else 0.145
+        wide = 0.13 if title == "$A$" else 0.145
         _cells(ax, left, top, values, wide=wide, high=high, numbers=False, reach=reach)
         middle = left + wide * values.shape[1] / 2
         ax.text(middle, top + 0.2, title, ha="center", va="center", fontsize=13)
         ax.text(middle, top - 10 * high - 0.2, f"{tuple(values.shape)}", ha="center", va="center",
                 fontsize=12)  # fmt: skip
-        if title != "X":
+        if title != "$X$":
             _frame(ax, left, top - 7 * high, wide * values.shape[1], high)
     ax.text(2.19, top - 5 * high, "·", ha="center", va="center", fontsize=16)
     ax.text(3.345, top - 5 * high, "=", ha="center", va="center", fontsize=14)
@@ -134,7 +134,7 @@ def roles(w_q: Tensor, w_k: Tensor, w_v: Tensor) -> Figure:
         ax.text(left + (j + 0.5) * wide, top - 4 * high - 0.08, name, rotation=90, ha="center",
                 va="top", fontsize=11)  # fmt: skip
         ax.text(2.5, 4.1 - (j + 0.5) * high, name, ha="right", va="center", fontsize=11)
-    ax.text(left + 3 * wide, top + 0.15, "X", ha="center", va="center", fontsize=13)
+    ax.text(left + 3 * wide, top + 0.15, "$X$", ha="center", va="center", fontsize=13)
     at = 2.58
     for letter, w, colour, reach in (
         ("Q", w_q, BLUE, 8),
@@ -164,25 +164,25 @@ def _lines(ax: Axes, x: float, y: float, *lines: str, fontsize: float = 12) -> N
 
 
 def lookup() -> Figure:
-    """A query meets three keys; the weights blend three values."""
-    ax = canvas(4.4, 4.5)
-    box(ax, 2.2, 4.1, "", width=2.6, height=0.72, colour=BLUE)
-    _lines(ax, 2.2, 4.1, "query of “slept”:", "who acts?")
+    """A query meets three keys, the softmax makes weights, and these average three values."""
+    ax = canvas(4.4, 5.1)
+    box(ax, 2.2, 4.7, "", width=2.6, height=0.72, colour=BLUE)
+    _lines(ax, 2.2, 4.7, "query of “slept”:", "who acts?")
+    box(ax, 2.2, 2.82, "", width=4.25, height=0.72, colour=SKY)
+    ax.text(2.2, 2.98, "softmax", ha="center", va="center", fontsize=12)
     for i, (word, weight) in enumerate(zip(WORDS, slept_weights(), strict=True)):
-        x = 0.75 + 1.45 * i
-        box(ax, x, 2.9, "", width=1.2, height=0.5, colour=ORANGE)
-        _lines(ax, x, 2.9, f"key {word}")
-        arrow(ax, (2.2 + 0.5 * (i - 1), 3.72), (x, 3.18))
-        box(ax, x, 2.1, "", width=1.2, height=0.5, colour=GREEN)
-        _lines(ax, x, 2.1, f"value {word}")
-        ax.plot([x, x], [2.37, 2.63], ":", color="k", lw=1.2)
-        end = (2.2 + 0.5 * (i - 1), 0.78)
-        arrow(ax, (x, 1.83), end, colour=GREEN, width=0.6 + 7 * weight)
-        side = {0: -0.42, 1: 0.42, 2: 0.45}[i]
-        ax.text((x + end[0]) / 2 + side, 1.35, f"{weight:.2f}", ha="center", va="center",
-                fontsize=12)  # fmt: skip
+        x, end = 0.75 + 1.45 * i, (2.2 + 0.5 * (i - 1), 0.78)
+        box(ax, x, 3.65, "", width=1.2, height=0.45, colour=ORANGE)
+        _lines(ax, x, 3.65, f"key {word}")
+        arrow(ax, (2.2 + 0.5 * (i - 1), 4.32), (x, 3.9))
+        arrow(ax, (x, 3.41), (x, 3.2))
+        ax.text(x, 2.64, f"{weight:.2f}", ha="center", va="center", fontsize=12)
+        ax.plot([x, x], [2.27, 2.44], ":", color="k", lw=1.2)
+        box(ax, x, 2.02, "", width=1.2, height=0.45, colour=GREEN)
+        _lines(ax, x, 2.02, f"value {word}")
+        arrow(ax, (x, 1.78), end, colour=GREEN, width=0.6 + 7 * weight)
     box(ax, 2.2, 0.4, "", width=2.9, height=0.7, colour=PURPLE)
-    _lines(ax, 2.2, 0.4, "output: new vector", "of “slept”, a blend")
+    _lines(ax, 2.2, 0.4, "output: new vector", "of “slept”, an average")
     return plt.gcf()
 
 
@@ -190,7 +190,7 @@ def path() -> Figure:
     """From ids to Q, K and V, with shapes."""
     ax = canvas(4.3, 5.0)
     steps = [(4.6, ("ids 0, 1, 2, 3", "(4)"), BLUE), (3.45, ("embedding: table", "6 × 16"), ORANGE),
-             (2.3, ("X, a row a token", "(4, 16)"), PURPLE)]  # fmt: skip
+             (2.3, ("$X$, a row a token", "(4, 16)"), PURPLE)]  # fmt: skip
     for y, lines, colour in steps:
         box(ax, 2.15, y, "", width=2.3, height=0.74, colour=colour)
         _lines(ax, 2.15, y, *lines)
@@ -199,7 +199,7 @@ def path() -> Figure:
     for i, (name, colour) in enumerate((("Q", BLUE), ("K", ORANGE), ("V", GREEN))):
         x = 0.7 + 1.45 * i
         box(ax, x, 0.5, "", width=1.15, height=0.74, colour=colour)
-        _lines(ax, x, 0.5, name, "(4, 8)")
+        _lines(ax, x, 0.5, f"${name}$", "(4, 8)")
         arrow(ax, (2.15 + 0.5 * (i - 1), 1.92), (x, 0.89))
         place = (2.15 + 0.5 * (i - 1) + x) / 2 + (-0.38, 0.34, 0.42)[i]
         ax.text(place, 1.45, f"$W^{name}$", ha="center", va="center", fontsize=13)
@@ -207,12 +207,12 @@ def path() -> Figure:
 
 
 def layers() -> Figure:
-    """A layer for each token alone, and attention."""
+    """A layer for each word alone, and attention."""
     ax = canvas(4.3, 4.6)
     xs = [0.8, 2.15, 3.5]
     k = torch.tensor(KEYS)
     weights = attention(torch.tensor([[0.3, 0.2], [0.6, -0.4], QUERY[0]]), k, k)[1].tolist()
-    for top, title, all_to_all in ((4.4, "token by token", False), (2.05, "attention", True)):
+    for top, title, all_to_all in ((4.4, "word by word", False), (2.05, "attention", True)):
         ax.text(2.15, top, title, ha="center", va="center", fontsize=12)
         for i, x in enumerate(xs):
             ax.plot([x, x], [top - 0.35, top - 1.45], "o", color="k", markersize=7)
@@ -267,9 +267,16 @@ def hull(outputs: Mapping[str, tuple[float, float]]) -> Figure:
         ax.annotate(name, point, shift, textcoords="offset points", fontsize=12)
     for name, point in outputs.items():
         ax.plot(*point, "D", color=GREEN, markersize=8)
-        ax.annotate(name, point, (8, -4) if point[0] < 0.5 else (-104, 9),
-                    textcoords="offset points", fontsize=12)  # fmt: skip
-    ax.text(0.7, 0.5, "?", ha="center", va="center", fontsize=15)
+        place, side = (8, -4), "left"
+        if sum(point) > 0.4:  # its name would cross the long side
+            place = (-20, 9)
+        if sum(point) > 0.8:
+            place, side = (-9, -4), "right"
+        if sum(point) > 0.95:  # almost at the corner cat: below the triangle
+            place, side = (4, -20), "right"
+        ax.annotate(name, point, place, textcoords="offset points", ha=side, fontsize=12)
+    ax.plot(0.7, 0.5, "x", color="k", markersize=8, markeredgewidth=2)
+    ax.annotate("?", (0.7, 0.5), (7, -5), textcoords="offset points", fontsize=15)
     ax.set(xlim=(-0.1, 1.2), ylim=(-0.14, 1.2), xlabel="alive", ylabel="place")
     ax.set_aspect("equal")
     ax.set_xticks([0, 0.5, 1])
@@ -280,9 +287,9 @@ def hull(outputs: Mapping[str, tuple[float, float]]) -> Figure:
 def transposed() -> Figure:
     """W^Q of the formula, and the same matrix as nn.Linear stores it."""
     ax = canvas(4.3, 2.7)
-    w = torch.linspace(-1, 1, 24).reshape(6, 4)  # a small stand-in: a row is an input
-    for left, values, title, shape in ((0.45, w, "in the formula", "(16, 8)"),
-                                       (2.3, w.T, "in nn.Linear", "(8, 16)")):  # fmt: skip
+    w = torch.linspace(-1, 1, 24).reshape(6, 4)  # a row is an input
+    for left, values, title, shape in ((0.45, w, "in the formula", "(6, 4)"),
+                                       (2.3, w.T, "in nn.Linear", "(4, 6)")):  # fmt: skip
         top = 1.2 + 0.14 * len(values)
         _cells(ax, left, top, values, wide=0.28, high=0.28, numbers=False)
         middle = left + 0.14 * values.shape[1]

@@ -174,7 +174,7 @@ def wirings() -> Figure:
     box(ax, 2.95, 1.78, "text decoder", width=1.9, height=0.38, colour=ORANGE)
     ax.plot([1.76, 2.95], [2.38, 2.38], color=PURPLE, linewidth=1.8)
     arrow(ax, (2.95, 2.38), (2.95, 1.98), colour=PURPLE, width=1.8)
-    ax.text(3.05, 2.3, "K, V (16, d)", ha="left", va="center", fontsize=11)
+    ax.text(3.05, 2.3, "$K$, $V$ (16, $d$)", ha="left", va="center", fontsize=11)
     ax.text(0.95, 1.78, "text (5, d)", ha="center", va="center", fontsize=11)
     arrow(ax, (1.45, 1.78), (1.98, 1.78))
     for k in range(13):

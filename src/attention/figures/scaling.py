@@ -30,8 +30,8 @@ WORDS = ["I", "love", "math"]
 def pipeline() -> Figure:
     """The four steps from Q, K, V to the output, with the shape of every matrix."""
     ax = canvas(4.3, 5.7)
-    inputs = [("Q", 0.62, "$n_q \\times d_k$", BLUE), ("K", 1.82, "$n_k \\times d_k$", ORANGE),
-              ("V", 3.55, "$n_k \\times d_v$", GREEN)]  # fmt: skip
+    inputs = [("$Q$", 0.62, "$n_q \\times d_k$", BLUE), ("$K$", 1.82, "$n_k \\times d_k$", ORANGE),
+              ("$V$", 3.55, "$n_k \\times d_v$", GREEN)]  # fmt: skip
 
     def step(x: float, y: float, text: str, shape: str, width: float, colour: str) -> None:
         # One text a line: the page's font is narrower, and only single lines stay centred.
@@ -41,10 +41,10 @@ def pipeline() -> Figure:
 
     for name, x, shape, colour in inputs:
         step(x, 5.25, name, shape, 1.1, colour)
-    for y, text in ((4.15, "compare: S = Q Kᵀ"), (3.15, "scale: S / √dₖ"),
-                    (2.15, "normalise each row: A")):  # fmt: skip
+    for y, text in ((4.15, "compare: $S = QK^\\top$"), (3.15, "scale: $S / \\sqrt{d_k}$"),
+                    (2.15, "normalise each row: $A$")):  # fmt: skip
         step(1.22, y, text, "$n_q \\times n_k$", 2.3, PURPLE)
-    step(2.6, 1.05, "average: O = A V", "$n_q \\times d_v$", 2.1, GREEN)
+    step(2.6, 1.05, "average: $O = AV$", "$n_q \\times d_v$", 2.1, GREEN)
     arrow(ax, (0.62, 4.89), (0.9, 4.5))
     arrow(ax, (1.82, 4.89), (1.54, 4.5))
     arrow(ax, (1.22, 3.8), (1.22, 3.5))
@@ -97,22 +97,22 @@ def shapes(n: int = 4, d_k: int = 2, d_v: int = 3) -> Figure:
     def word(x: float, y: float, text: str) -> None:
         ax.text(x, y, text, ha="center", va="center", fontsize=12)
 
-    block(0.1, 3.45, n, d_k, "Q", BLUE)
+    block(0.1, 3.45, n, d_k, "$Q$", BLUE)
     word(0.93, 2.85, "×")
-    block(1.12, 3.15, d_k, n, "Kᵀ", ORANGE)
+    block(1.12, 3.15, d_k, n, "$K^\\top$", ORANGE)
     word(2.55, 2.85, "=")
-    block(2.8, 3.45, n, n, "scores S", PURPLE)
-    word(0.4, 2.05, "n × dₖ")
-    word(1.72, 2.3, "dₖ × n")
-    word(3.4, 2.05, "n × n")
-    block(0.1, 1.5, n, n, "weights A", PURPLE)
+    block(2.8, 3.45, n, n, "scores $S$", PURPLE)
+    word(0.4, 2.05, "$n \\times d_k$")
+    word(1.72, 2.3, "$d_k \\times n$")
+    word(3.4, 2.05, "$n \\times n$")
+    block(0.1, 1.5, n, n, "weights $A$", PURPLE)
     word(1.53, 0.9, "×")
-    block(1.75, 1.5, n, d_v, "V", GREEN)
+    block(1.75, 1.5, n, d_v, "$V$", GREEN)
     word(2.88, 0.9, "=")
     block(3.1, 1.5, n, d_v, "output", RED)
-    word(0.7, 0.1, "n × n")
-    word(2.2, 0.1, "n × dᵥ")
-    word(3.55, 0.1, "n × dᵥ")
+    word(0.7, 0.1, "$n \\times n$")
+    word(2.2, 0.1, "$n \\times d_v$")
+    word(3.55, 0.1, "$n \\times d_v$")
     return plt.gcf()
 
 
@@ -122,6 +122,8 @@ def angles() -> Figure:
     q = (1.0, 0.0)
     keys = [((1.0, 0.0), ORANGE, (0.75, -0.28)), ((1.0, 1.0), GREEN, (0.28, 1.18)),
             ((3.0, 3.0), PURPLE, (1.75, 2.78))]  # fmt: skip
+    ax.annotate("", q, (0, 0), arrowprops={"arrowstyle": "-|>", "color": BLUE, "lw": 9,
+                                                   "shrinkA": 0, "shrinkB": 0})  # fmt: skip
     for key, colour, place in reversed(keys):
         ax.annotate("", key, (0, 0), arrowprops={"arrowstyle": "-|>", "color": colour, "lw": 2,
                                                  "shrinkA": 0, "shrinkB": 0})  # fmt: skip
@@ -129,11 +131,9 @@ def angles() -> Figure:
         score = q[0] * key[0] + q[1] * key[1]
         ax.text(*place, f"key [{key[0]:.0f}, {key[1]:.0f}]: {score:.0f}", ha="center",
                 va="center", fontsize=12)  # fmt: skip
-    ax.annotate("", q, (0, 0), arrowprops={"arrowstyle": "-|>", "color": BLUE, "lw": 4,
-                                           "shrinkA": 0, "shrinkB": 0})  # fmt: skip
-    ax.text(-0.05, 0.28, "query", ha="center", va="center", fontsize=12)
+    ax.text(-0.35, 0.33, "query", ha="center", va="center", fontsize=12)
     ax.axhline(0, color="k", lw=0.6)
-    ax.set(xlim=(-0.5, 3.4), ylim=(-0.6, 3.2))
+    ax.set(xlim=(-0.7, 3.4), ylim=(-0.6, 3.2))
     ax.set_aspect("equal")
     ax.set_xticks([1, 2, 3])
     ax.set_yticks([])
@@ -164,8 +164,8 @@ def math_steps(scores: Tensor, weights: Tensor) -> Figure:
     fig, axes = plt.subplots(3, 1, figsize=(3.4, 6.6))
     for ax, (values, title, fmt, top) in zip(
         axes,
-        ((scores, "S = QKᵀ", ".0f", 2.0), (scores / math.sqrt(2), "÷ √2", ".3f", 2.0),
-         (weights, "softmax: A", ".3f", 1.0)),
+        ((scores, "$S = QK^\\top$", ".0f", 2.0), (scores / math.sqrt(2), "÷ √2", ".3f", 2.0),
+         (weights, "softmax: $A$", ".3f", 1.0)),
         strict=True,
     ):  # fmt: skip
         heatmap(values, WORDS, WORDS, ax=ax, fmt=fmt, vmax=top, row_label=title, col_label=None)
@@ -314,22 +314,67 @@ def walks(pairs: int = 8, width: int = 256, seed: int = 2) -> Figure:
     return fig
 
 
-def lost_gradient(samples: int = 2000, keys: int = 3, seed: int = 0) -> Figure:
-    """The gradient that is left in the softmax of raw and of scaled scores, as d_k grows."""
-    widths = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
+def mind_steps(gap: float, divisor: float = 1.0) -> float:
+    """Steps of size 1 on a gap of raw scores until its sign is about to change.
+
+    Two keys have the values 0 and 1, the output should be 1 and starts at p = softmax of
+    -gap / divisor. A step moves the gap by p (1 - p)² / divisor, so the number of steps is close
+    to the integral of divisor² (1 + eᶻ)³ / eᶻ over the scaled gap z.
+
+    >>> round(mind_steps(2.0, 1.0)), round(mind_steps(16.0, 8.0))
+    (15, 990)
+    """
+    z = gap / divisor
+    area = math.expm1(z) + 3 * z - 3 * math.expm1(-z) - math.expm1(-2 * z) / 2
+    return divisor**2 * area
+
+
+def change_of_mind(width: int = 64, gaps: tuple[float, ...] = (16.0, 2 * math.sqrt(128))) -> Figure:
+    """How many steps a wrong choice takes to undo, by its gap, with and without the division."""
+    fig, ax = plt.subplots(figsize=(4.3, 3.6))
+    x = torch.linspace(0.5, 25, 99).tolist()
+    times = {gaps[0]: ("10 days", "2 min"), gaps[1]: ("21 years", "3 min")}
+    for i, (divisor, colour, style, name) in enumerate(
+        ((1.0, RED, "-", "raw scores"), (math.sqrt(width), GREEN, "--", "divided by 8"))
+    ):
+        ax.plot(x, [mind_steps(gap, divisor) for gap in x], style, color=colour, label=name)
+        for gap, texts in times.items():
+            y = mind_steps(gap, divisor)
+            ax.plot([gap], [y], "o", color=colour)
+            ax.annotate(texts[i], (gap, y), (-7, 4) if i == 0 else (0, 9),
+                        textcoords="offset points", ha="right" if i == 0 else "center",
+                        fontsize=12)  # fmt: skip
+    ax.set(yscale="log", xlabel="gap between the two raw scores", ylabel="training steps",
+           xlim=(0, 25), ylim=(1, 3e11))  # fmt: skip
+    ax.set_yticks([1, 1e3, 1e6, 1e9], ["1", "1,000", "1 million", "1 billion"])
+    ax.minorticks_off()
+    ax.legend(fontsize=11, loc="upper left")
+    return fig
+
+
+def uneven_gradient(samples: int = 2000, keys: int = 3, seed: int = 0) -> Figure:
+    """How far apart the queries' gradients are: the 10th to the 90th percentile, by d_k."""
+    widths = [2**i for i in range(10)]
     generator = torch.Generator().manual_seed(seed)
-    raw, scaled = [], []
+    ends = torch.tensor([0.1, 0.9])
+    found = {"raw": [], "scaled": []}
     for d_k in widths:
         q = torch.randn(samples, 1, d_k, generator=generator)
         k = torch.randn(samples, keys, d_k, generator=generator)
         s = (q * k).sum(-1)  # (samples, keys)
-        for scores, row in ((s, raw), (s / math.sqrt(d_k), scaled)):
-            row.append(softmax_jacobian(softmax(scores)).abs().amax((1, 2)).mean().item())
-    fig, ax = plt.subplots(figsize=(4.3, 3.2))
-    ax.plot(widths, raw, "-o", color=RED, label="raw scores")
-    ax.plot(widths, scaled, "--s", color=GREEN, label="divided by √dₖ")
-    ax.set(xscale="log", xlabel="$d_k$", ylabel="largest Jacobian entry, mean", ylim=(0, 0.26))
+        for name, divisor in (("raw", 1.0), ("scaled", math.sqrt(d_k))):
+            slope = softmax_jacobian(softmax(s, divisor)).abs().amax((1, 2)) / divisor
+            found[name].append(slope.quantile(ends).tolist())
+    fig, ax = plt.subplots(figsize=(4.3, 3.4))
+    for name, colour, hatch, label in (("raw", RED, "", "raw scores"),
+                                       ("scaled", GREEN, "//", "divided by √dₖ")):  # fmt: skip
+        low, high = zip(*found[name], strict=True)
+        ax.fill_between(widths, low, high, facecolor=colour + "55", edgecolor=colour, hatch=hatch,
+                        label=label)  # fmt: skip
+    ax.set(xscale="log", yscale="log", xlabel="$d_k$", ylabel="largest derivative by q · k",
+           ylim=(1e-9, 1), xlim=(1, 512))  # fmt: skip
     ax.set_xticks([1, 4, 16, 64, 256], ["1", "4", "16", "64", "256"])
+    ax.set_yticks([1e-9, 1e-6, 1e-3, 1], ["10⁻⁹", "10⁻⁶", "0.001", "1"])
     ax.minorticks_off()
     ax.legend(fontsize=11, loc="lower left")
     return fig
@@ -341,7 +386,7 @@ def work(d_model: int = 512) -> Figure:
     square = d_model**2
     fig, ax = plt.subplots(figsize=(4.3, 4.2))
     for name, each, colour, style in (
-        ("both below: $24d^2$", 24 * square, "k", ":"),
+        ("both together: $24d^2$", 24 * square, "k", ":"),
         ("feed-forward: $16d^2$", 16 * square, BLUE, "--"),
         ("projections: $8d^2$", 8 * square, GREEN, "-."),
     ):

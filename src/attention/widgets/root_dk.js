@@ -98,7 +98,8 @@ function render({ model, el }) {
     make("i", { class: `sample ${side}` }), maths(side === "raw" ? "q·k" : "q·k / √d_k")));
   const table = make("table", {}, make("thead", {}, make("tr", {}, make("td"), ...heads)),
     make("tbody", {}, row("spread", "spread of the scores (std)"), row("top", "largest weight, mean"),
-      row("h", "effective keys, exp(mean H)"), row("gradient", "largest Jacobian entry, mean")));
+      row("h", "effective keys, exp(mean H)"),
+      row("gradient", "largest Jacobian entry by this score, mean")));
   ex.add(start.node, width.node, keys.node,
     make("div", { class: "switches" }, scale.node, sample), bars.node, table,
     make("div", { class: "two" }, tops.node, gradients.node));
