@@ -52,7 +52,7 @@ def test_the_norm_by_hand():
         f"The mean is {x.mean():.1f} and the variance {x.var(unbiased=False):.2f}, so the standard "
         f"deviation is {x.std(unbiased=False):.3f}. The result is [{minus(normed)}]."
     )
-    says(f"it returns $\\operatorname{{LN}}(x + 0)$ = [{minus(normed)}].")
+    says(f"$x = [1, 2, 3, 4]$ into $\\operatorname{{LN}}(x + 0)$ = [{minus(normed)}].")
     says(f"The same as of $[1, 2, 3, 4]$: [{minus(F.layer_norm(10 * x, (4,), eps=0.0))}].")
 
 
@@ -91,13 +91,6 @@ def test_the_printed_example():
     says(f"have {d * f + f + f * d + d} parameters: {d * f} + {f} + {f * d} + {d}.")
 
 
-def test_cross_attention_by_hand():
-    q, k = torch.eye(2), torch.tensor([[1.0, 0], [0, 1], [1, 1]])
-    w = (q @ k.T / math.sqrt(2)).softmax(-1)
-    assert w[0, 0] == w[0, 2]
-    says(f"gives {w[0, 0]:.3f} to each of the source tokens 0 and 2, and {w[0, 1]:.3f} to source")
-
-
 def test_cross_entropy_by_hand():
     z = torch.tensor([2.0, 1.0, 0.1], requires_grad=True)
     loss = F.cross_entropy(z, torch.tensor(0))
@@ -114,7 +107,6 @@ def test_cross_entropy_by_hand():
         f"are {each[0]:.3f}, {each[1]:.3f} and {each[2]:.3f}, with the mean {each.mean():.3f}. So "
         f"$0.9 \\cdot {loss:.3f} + 0.1 \\cdot {each.mean():.3f} = {smooth:.3f}$"
     )
-    says(f"$\\ln 50000$ = {math.log(50000):.3f} and the perplexity 50,000.")
     says(f"$W$ has {512 * 50000 / 1e6:.1f} million entries")
     says(f"$(512 \\cdot 4000)^{{-1/2}} = {(512 * 4000) ** -0.5:.6f}$")
     says(f"$e^{{{math.log(8):.3f}}} \\approx 8$")
@@ -161,10 +153,10 @@ def last(ran, blocks, kind, seed, **options):
     return sum(loss[-10:]) / 10
 
 
-def test_sum_and_norm_for_four_seeds(ran):
+def test_sum_and_norm_for_three_seeds(ran):
     """The two by two of the page, and that the norm alone never helps."""
     assert last(ran, 2, "neither", 1) < 0.1
-    for seed in range(4):
+    for seed in range(3):
         ends = {kind: last(ran, 12, kind, seed) for kind in ran["kinds"]}
         assert min(ends["neither"], ends["norm only"]) > 2.05, (seed, ends)
         assert ends["sum only"] < 0.1 and ends["sum and norm"] < 0.01, (seed, ends)
@@ -172,11 +164,20 @@ def test_sum_and_norm_for_four_seeds(ran):
     assert f"the blind guess, $\\ln 8 = {math.log(8):.3f}$" in page  # in a caption
 
 
-def test_tokens_of_the_trained_stack_are_alike_from_the_start(ran):
+def test_tokens_of_the_trained_stack_are_alike_from_the_start(ran, monkeypatch):
     for seed in range(3):
         torch.manual_seed(seed)
         *_, x = ran["Stack"](12, "norm only").stream(ran["data_of_symbols"][0])
-        assert ran["difference"](x) < 1e-3
+        assert 1e-5 < ran["difference"](x) < 1e-3
+        # it is the mask that makes the collapse slow: without it, five blocks leave rounding
+        attend = ran["MultiHeadAttention"].forward
+        with monkeypatch.context() as patch, torch.no_grad():
+            patch.setattr(ran["MultiHeadAttention"], "forward",
+                          lambda *a, f=attend, **k: f(*a, **k | {"is_causal": False}))  # fmt: skip
+            torch.manual_seed(seed)
+            stack = ran["Stack"](12, "norm only").double()
+            *_, x = list(stack.stream(ran["data_of_symbols"][0]))[:6]
+            assert ran["difference"](x) < 1e-15
         torch.manual_seed(seed)
         *_, x = ran["Stack"](12, "sum and norm").stream(ran["data_of_symbols"][0])
         assert ran["difference"](x) > 0.3
@@ -201,8 +202,28 @@ def test_post_norm_needs_the_warm_up(ran):
     curves = ran["post_or_pre"]
     assert end(curves["24, post-norm"]) > 2.05
     assert end(curves["24, post, warm-up"]) < 0.2 and end(curves["24, pre-norm"]) < 0.05
-    assert last(ran, 24, "post-norm", 1) > 2.05
-    assert last(ran, 24, "post-norm", 1, warmup=50) < 0.2
+    watched = ran["watched"] = {"24, post-norm, 1": [], "24, post-norm, 1, warm-up": []}
+    cold, warm = (lambda x, seen=seen: seen.append(ran["difference"](x)) for seen in
+                  watched.values())  # fmt: skip
+    assert last(ran, 24, "post-norm", 1, watch=cold) > 2.05
+    assert last(ran, 24, "post-norm", 1, warmup=50, watch=warm) < 0.2
+
+
+def test_post_norm_collapses_while_it_trains(ran):
+    """The lower picture, and that it is the same for another seed."""
+    cold, warm, pre = ran["unlike_at"].values()
+    assert cold[0] > 0.3 and cold[10] < 2e-4 and max(cold[10:]) < 2e-4
+    assert min(warm) < 0.1 and warm[-1] > 0.9 and min(pre) > 0.4
+    seen = ran["watched"]["24, post-norm, 1"]
+    assert seen[0] > 0.3 and max(seen[10:]) < 2e-4
+    seen = ran["watched"]["24, post-norm, 1, warm-up"]
+    assert seen[-1] > 0.9
+
+
+def test_the_zeros_triple(ran):
+    alike = ran["probes"]["norm only"][2]
+    assert 2.5 < math.log(alike[2]) / math.log(alike[1]) < 5
+    assert 2.5 < math.log(alike[3]) / math.log(alike[2]) < 5
 
 
 def test_only_one_sum(ran):
@@ -210,9 +231,15 @@ def test_only_one_sum(ran):
     code = re.search(r"```python\n(.*?)```", text[text.index(":label: sol-blocks-one-sum") :], re.S)
     names = dict(ran)
     exec(code[1], names)
-    for (kind, _), (unlike, loss) in names["found"].items():
-        assert loss > 2.05
+    for (kind, _), (unlike, ten, loss) in names["found"].items():
+        assert loss > 2.05 and ten < 1e-5
         assert 0.2 < unlike < 0.35 if kind == "sum at the attention" else unlike < 0.002
+    torch.manual_seed(1)  # other settings: lr 0.001, a warm-up of 20 steps
+    model, seen = names["OneSum"](12, "sum at the attention"), []
+    model.out.register_forward_pre_hook(lambda m, x: seen.append(ran["difference"](x[0])))
+    batches, loss_fn = ran["data_of_symbols"], ran["three_back"]
+    loss = ran["train"](model, batches, loss_fn, steps=100, lr=1e-3, warmup=20, progress=False)
+    assert seen[-1] > 0.3 and end(loss.loss) < 2.02
 
 
 def test_the_stream_of_it(ran):
@@ -223,6 +250,18 @@ def test_the_stream_of_it(ran):
     assert len(ran["asked"]) == 960 and ran["asked"].shape[1] == 128
     on = ran["asked"][:, ran["chosen"]] > 0
     assert torch.equal(on, ~ran["animal_meant"])
+
+
+def test_what_is_left_without_a_part(ran):
+    right = ran["still_right"]
+    assert 90 < right["first"] < right["both"] < 99 < right["second"]
+    bills = ran["bills"]
+    assert sorted(bills, key=lambda name: bills[name]) == [
+        "nothing", "the second network", "attention", "the first network", "a blind guess",
+        "both networks",
+    ]  # fmt: skip
+    assert bills["a blind guess"] == pytest.approx(11 * math.log(35))
+    assert bills["nothing"] == ran["nats_per_sentence"](ran["ids"])  # the hooks are gone
 
 
 def test_the_language_model(ran):
@@ -249,7 +288,7 @@ def test_counting(ran):
     assert base == ran["count"](ran["base"])
     says(f"of about 37,000 tokens make {base / 1e6:.1f} million.")
     says(f"it must give {ran['count'](ran['gpt2']):,}.")
-    rows = {row[0]: row for row in pages.table(NAME, "| Part | Weights | Biases |")}
+    rows = {row[0]: row for row in pages.table(NAME, "| Part | Weights | Biases, norms |")}
     assert rows["encoder block (one attention, two norms)"][1:] == ["$12d^2$", "$13d$"]
     assert rows["decoder block (two attentions, three norms)"][1:] == ["$16d^2$", "$19d$"]
 
@@ -290,6 +329,7 @@ def test_the_table_from_mini_to_modern(ran):
         if name != "ours":
             assert d // heads in (64, 128)
     assert llama(126, 16_384, 1024, 53_248) / 405e9 == pytest.approx(1, rel=0.005)
+    assert 405e9 / exact["ours"] > 1e7  # "more than ten million times"
 
 
 def test_costs_and_scaling():
@@ -321,15 +361,8 @@ def test_the_explorer_shows_what_the_text_says():
         assert (scores > projections) - (scores < projections) == equal
     scores, feed, projections = bill(BlockTour(preset="GPT-2 small", n=4608))
     assert scores == feed + projections
-    says(
-        "equal at $n = 2d$ = 1,536, and together with the feed-forward network at $n = 6d$ = 4,608."
-    )
-    for n in (4096, 8192, 131_072):
-        windowed = BlockTour(preset="Mistral 7B", n=n)
-        assert windowed.cache_bytes == BlockTour(preset="Llama 3 8B", n=4096).cache_bytes
-    gigabytes = windowed.cache_bytes / 1e9
-    assert windowed.cache_bytes == 2 * 2 * 32 * 8 * 128 * 4096  # bytes, K and V, layers, heads
-    says(f"its cache stops growing there, at {gigabytes:.2f} GB with 2 bytes a number.")
+    says("Both cost the same at $n = 2d$ = 1,536.")
+    says("the feed-forward network to the projections, this happens at $n = 6d$ = 4,608.")
     for n, equal in ((16_384, -1), (32_768, 1), (26_624, 0)):
         scores, *others = bill(BlockTour(preset="Llama 3 8B", n=n))
         assert (scores > sum(others)) - (scores < sum(others)) == equal

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import FancyBboxPatch
 
 from attention.plots import BLUE, GREEN, ORANGE, PURPLE, arrow, box, canvas
 
@@ -94,6 +95,11 @@ def encoder_decoder() -> Figure:
         box(ax, x, 0.72, text, width=1.6, height=0.36, colour=GREEN, fontsize=11)
         _up(ax, x, 0.32, 0.54)
         _up(ax, x, 0.90, 1.04)
+    for x, top in ((left, 3.44), (right, 4.66)):  # what is repeated
+        ax.add_patch(FancyBboxPatch(
+            (x - 0.99, 0.98), 1.98, top - 0.98, boxstyle="round,pad=0,rounding_size=0.09",
+            facecolor="none", edgecolor="#808080", linewidth=0.9, linestyle="--",
+        ))  # fmt: skip
     ax.text(left, 0.18, "the grey cat", ha="center", va="center", style="italic")
     ax.text(right, 0.18, "<start> le chat", ha="center", va="center", style="italic")
     ax.text(left, 4.42, "encoder,\n6 times", ha="center", va="center", fontsize=12)
@@ -101,12 +107,12 @@ def encoder_decoder() -> Figure:
     middle = (left + right) / 2
     ax.plot([left, middle, middle], [4.0, 4.0, heights[1]], color=PURPLE, linewidth=1.8)
     arrow(ax, (middle, heights[1]), (right - 0.8, heights[1]), colour=PURPLE, width=1.8)
-    ax.text(middle - 0.08, 3.3, "$K$, $V$", ha="right", va="center")
+    ax.text(middle - 0.08, 3.74, "$K$, $V$", ha="right", va="center")
     ax.text(right - 0.1, heights[1] - 0.37, "$Q$", ha="right", va="center")
     box(ax, right, 5.15, "linear, softmax", width=1.6, height=0.36, colour=GREEN, fontsize=11)
     _up(ax, right, 5.33, 5.62)
     ax.text(right, 5.76, "le chat gris", ha="center", va="center", style="italic")
-    ax.text(right - 0.98, 4.62, "decoder,\n6 times", ha="center", va="center", fontsize=12)
+    ax.text(right - 1.26, 4.98, "decoder,\n6 times", ha="center", va="center", fontsize=12)
     figure = ax.get_figure()
     assert isinstance(figure, Figure)
     return figure

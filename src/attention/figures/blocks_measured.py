@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import matplotlib.pyplot as plt
 import torch
@@ -11,13 +12,38 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from torch import Tensor
 
-from attention.plots import BLUE, COLOURS, GREEN, ORANGE, arrow, canvas, curves, heatmap, vectors
+from attention.plots import (
+    BLUE,
+    COLOURS,
+    GREEN,
+    ORANGE,
+    PURPLE,
+    RED,
+    SKY,
+    arrow,
+    canvas,
+    heatmap,
+    vectors,
+)  # fmt: skip
 
 __all__ = [
     "depth", "forget", "losses", "memory", "norm_axis", "noticed", "question",
     "rules", "stream", "unit",
 ]  # fmt: skip
 GREY = "#808080"
+STYLES = {  # one colour and one dash for each kind of stack, in all figures
+    "neither": (ORANGE, "--"), "norm only": (GREEN, "-."), "sum only": (RED, ":"),
+    "sum and norm": (BLUE, "-"), "pre-norm": (BLUE, "-"), "post-norm": (ORANGE, "--"),
+    "warm-up": (PURPLE, "-."),
+}  # fmt: skip
+
+
+def _style(name: str) -> dict[str, Any]:
+    """How the curve of a stack is drawn: by its kind; the shallower of two is thinner."""
+    colour, dash = next(style for kind, style in STYLES.items() if name.endswith(kind))
+    if name.startswith("2 "):
+        colour, dash = SKY, (0, (5, 1))
+    return {"color": colour, "linestyle": dash, "linewidth": 2.6 if name[:2] == "36" else 1.6}
 
 
 def question(cases: Mapping[str, tuple[float, float]]) -> Figure:
@@ -50,30 +76,41 @@ def _cells(ax: Axes, x: float, y: float, values: Tensor, size: float = 0.44) -> 
             ax.text(corner[0] + size / 2, corner[1] + size / 2, text, ha="center", va="center")
 
 
-def memory(x: Tensor, w_1: Tensor, hidden: Tensor, w_2: Tensor, names: Sequence[str]) -> Figure:
+def memory(
+    x: Tensor, w_1: Tensor, hidden: Tensor, w_2: Tensor, out: Tensor, names: Sequence[str]
+) -> Figure:
     """One token through the network: the columns of W_1 ask, the rows of W_2 answer.
 
-    x (5,), w_1 (5, 2), hidden (2,), w_2 (2, 5), names of the 5 features.
+    x (5,), w_1 (5, 2), hidden (2,), w_2 (2, 5), out (5,), names of the 5 features.
     """
-    size, left, ax = 0.44, 1.7, canvas(4.4, 5.2)
+    size, left, ax = 0.44, 1.7, canvas(4.4, 6.0)
+    middle = left + 1.5 * size
 
-    def label(y: float, text: str) -> None:
-        ax.text(left - 0.12, y, text, ha="right", va="center", fontsize=12)
+    def label(y: float, text: str, x: float = left) -> None:
+        ax.text(x - 0.12, y, text, ha="right", va="center", fontsize=12)
+
+    def down(y: float) -> None:
+        arrow(ax, (middle + size, y), (middle + size, y - 0.12))
 
     for j, name in enumerate(names):
-        ax.text(left + (j + 0.5) * size, 5.12, name, ha="center", va="top", rotation=90)
-    _cells(ax, left, 4.5, x[None])
-    label(4.28, "$x$")
-    middle = left + 1.5 * size
-    _cells(ax, middle - 0.3 + 0.08, 3.92, w_1)
-    label(3.7 - 0.88, "$W_1$\ntwo columns,\ntwo questions")
-    arrow(ax, (middle + 0.22, 4.04), (middle + 0.22, 3.93))
-    ax.text(middle + 0.98, 2.84, "add $b = -1$,\nkeep what is\npositive", ha="left", va="center")
-    _cells(ax, middle - 0.22, 1.6 + 0.02, hidden[None])
-    arrow(ax, (middle + 0.22, 1.72), (middle + 0.22, 1.63))
-    label(1.4, "hidden")
-    _cells(ax, left, 1.02, w_2)
-    label(0.58, "$W_2$\ntwo rows,\ntwo answers")
+        ax.text(left + (j + 0.5) * size, 5.92, name, ha="center", va="top", rotation=90)
+    _cells(ax, left, 5.3, x[None])
+    label(5.08, "$x$")
+    down(4.83)
+    _cells(ax, middle, 4.68, w_1)
+    for i, name in enumerate(names):
+        label(4.68 - (i + 0.5) * size, name, middle)
+    label(3.58, "$W_1$\ntwo columns,\ntwo questions", 1.34)
+    ax.text(middle + 0.98, 3.58, "add\n$b_1 = -1$,\nkeep what\nis positive", ha="left", va="center")
+    down(2.45)
+    _cells(ax, middle, 2.3, hidden[None])
+    label(2.08, "hidden", middle)
+    down(1.83)
+    _cells(ax, left, 1.68, w_2)
+    label(1.24, "$W_2$\ntwo rows,\ntwo answers")
+    down(0.77)
+    _cells(ax, left, 0.62, out[None])
+    label(0.4, "output")
     return ax.get_figure()  # type: ignore[return-value]
 
 
@@ -108,35 +145,47 @@ def depth(probes: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
     """
     figure, axes = plt.subplots(3, 1, figsize=(4.3, 6.6), sharex=True, layout="constrained")
     titles = ("size of the stream", "size of the gradient", "difference between tokens")
-    for i, (ax, title, low) in enumerate(zip(axes, titles, (1e-2, 1e-6, 1e-18), strict=True)):
-        series = {kind: probe[i] for kind, probe in probes.items()}
-        blocks = range(len(next(iter(series.values()))))
-        curves(blocks, series, ax=ax, log="y", title=title, xlabel="block" if i == 2 else "")
-        ax.set_ylim(bottom=low)
-        if i:
-            ax.get_legend().remove()
-    axes[0].set_ylim(top=1e4)
-    axes[1].set_ylim(top=1e5)
-    axes[2].set_ylim(top=30)
+    ranges = ((1e-2, 1e4), (1e-6, 1e5), (1e-18, 30))
+    for i, (ax, title, ylim) in enumerate(zip(axes, titles, ranges, strict=True)):
+        for kind, probe in probes.items():
+            ax.plot(range(len(probe[i])), probe[i], label=kind, **_style(kind))
+        ax.set_yscale("log")
+        ax.set(ylim=ylim, title=title, xlabel="block" if i == 2 else "")
     axes[0].legend(loc="upper left", ncols=2)
     return figure
 
 
-def losses(runs: Mapping[str, Sequence[float]], top: float = 2.6, log: bool = False) -> Figure:
-    """The loss over the training steps of several runs, and the blind guess among eight."""
-    figure, ax = plt.subplots(figsize=(4.3, 3.2), layout="constrained")
-    steps = max(len(loss) for loss in runs.values())
-    for i, (name, loss) in enumerate(runs.items()):
-        style = ("-", "--", "-.", ":", (0, (5, 1)))[i % 5]
-        ax.plot(range(1, len(loss) + 1), loss, label=name, color=COLOURS[i], linestyle=style)
-    blind = torch.tensor(8.0).log().item()
-    ax.axhline(blind, color=GREY, linewidth=0.9, zorder=0.5)
-    ax.set(xlim=(0, steps), xlabel="step", ylabel="loss (nats)")
+def losses(
+    runs: Mapping[str, Sequence[float]],
+    log: bool = False,
+    unlike: Mapping[str, Sequence[float]] | None = None,
+) -> Figure:
+    """The loss over the training steps of several runs, and the blind guess among eight.
+
+    unlike: how much the tokens differ at each step of the same runs; it gets a panel below.
+    """
+    figure, axes = plt.subplots(
+        2 if unlike else 1, 1, figsize=(4.3, 5.0 if unlike else 3.2), sharex=True, squeeze=False,
+        layout="constrained",
+    )  # fmt: skip
+    panels = [(axes[0, 0], runs, "loss (nats)")]
+    if unlike:
+        panels.append((axes[1, 0], unlike, "difference between tokens"))
+    for ax, series, title in panels:
+        for name, values in series.items():
+            ax.plot(range(1, len(values) + 1), values, label=name, **_style(name))
+        ax.set(ylabel=title)
+    ax = axes[0, 0]
+    ax.axhline(torch.tensor(8.0).log().item(), color=GREY, linewidth=0.9, zorder=0.5)
+    ax.set_xlim(0, max(map(len, runs.values())))
     if log:
         ax.set_yscale("log")
     else:
-        ax.set_ylim(-0.05, top)
-    figure.legend(loc="outside upper left", ncols=2, fontsize=11)
+        ax.set_ylim(-0.05, 2.6)
+    if unlike:
+        axes[1, 0].set_yscale("log")
+    axes[-1, 0].set_xlabel("step")
+    figure.legend(*ax.get_legend_handles_labels(), loc="outside upper left", ncols=2, fontsize=11)
     return figure
 
 

@@ -55,8 +55,8 @@ def numbered() -> Figure:
     fig = model_map("whole")
     for name, number in NUMBERS.items():
         x, y, width, _ = PARTS[name]
-        fig.axes[0].text(x + width / 2, y + HALF, str(number), fontsize=11, weight="bold",
-                         ha="center", va="center", color="#ffffff",
+        fig.axes[0].text(x + width / 2, y + HALF + 0.05, str(number), fontsize=11,
+                         weight="bold", ha="center", va="center", color="#ffffff",
                          bbox={"boxstyle": "circle,pad=0.15", "facecolor": BLUE,
                                "edgecolor": BLUE})  # fmt: skip
     return fig

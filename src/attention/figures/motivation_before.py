@@ -55,23 +55,23 @@ def factors(first: Mapping[float, float]) -> Figure:
     fig, ax = plt.subplots(figsize=(4.4, 3.1))
     ax.plot(list(first), list(first.values()), "o-", color=BLUE, markersize=7)
     ax.axhline(1, color="k", linewidth=0.8, linestyle=":")
-    ax.text(1.0, 3, "1: as large as the step itself", fontsize=11, va="bottom")
+    ax.text(1.0, 3, "1: as large as the change", fontsize=11, va="bottom")
     ax.set(yscale="log", ylim=(1e-19, 1e8), xlabel="$W_h$ multiplied by")
     ax.set_ylabel("effect of word 1")
     ax.minorticks_off()
     return fig
 
 
-def first_word(right: Mapping[str, Sequence[float]], lengths: Sequence[int]) -> Figure:
-    """The share of right answers, one group of bars for each length of text."""
-    fig, ax = plt.subplots(figsize=(4.4, 3.5))
+def first_word(right: Mapping[str, Sequence[float]], texts: Sequence[str]) -> Figure:
+    """The share of right answers, one group of bars for each kind of text."""
+    fig, ax = plt.subplots(figsize=(4.4, 3.6))
     wide = 0.8 / len(right)
     for i, (name, shares) in enumerate(right.items()):
-        at = [j + (i - (len(right) - 1) / 2) * wide for j in range(len(lengths))]
+        at = [j + (i - (len(right) - 1) / 2) * wide for j in range(len(texts))]
         ax.bar(at, [100 * share for share in shares], wide * 0.9, label=name,
                facecolor=LAYERS[i] + "80", edgecolor=LAYERS[i])  # fmt: skip
     ax.axhline(25, color="k", linewidth=0.8, linestyle=":")
-    ax.set_xticks(range(len(lengths)), [f"{n} words" for n in lengths])
+    ax.set_xticks(range(len(texts)), list(texts))
     ax.set(ylim=(0, 100), ylabel="right answers, %")
     ax.tick_params(axis="x", length=0)
     ax.legend(loc="lower left", bbox_to_anchor=(-0.12, 1.02), fontsize=11, ncol=2,
@@ -79,28 +79,21 @@ def first_word(right: Mapping[str, Sequence[float]], lengths: Sequence[int]) -> 
     return fig
 
 
-def trained_weights(before: Tensor, after: Tensor) -> Figure:
-    """The weights of the last word on all words, before training and after."""
-    fig, axes = plt.subplots(2, 1, figsize=(4.4, 3.2), sharex=True, sharey=True)
-    for ax, weights, title in zip(
-        axes, (before, after), ("before training", "after training"), strict=True
-    ):
-        ax.bar(range(1, len(weights) + 1), weights.tolist(), 0.8, color=GREEN)
-        ax.set_title(title, loc="right")
-        ax.set(ylim=(0, 1), ylabel="weight")
-    axes[1].set(xlabel="position of the word", xticks=[1, 10, 20, 30, 40, 50])
-    fig.subplots_adjust(hspace=0.35)
-    return fig
+def facts(
+    right: Mapping[str, Sequence[float]], counts: Sequence[int], later: Mapping[str, float]
+) -> Figure:
+    """The share of facts recalled against how many there are, one curve a layer.
 
-
-def facts(right: Mapping[str, Sequence[float]], counts: Sequence[int]) -> Figure:
-    """The share of facts recalled against how many there are, one curve a layer."""
+    later: what a layer of `right` recalls of the most facts after more training, a hollow mark.
+    """
     fig, ax = plt.subplots(figsize=(4.4, 3.3))
     for i, (name, shares) in enumerate(right.items()):
         colour = (GREEN, BLUE, ORANGE, PURPLE)[i]
         percent = [100 * share for share in shares]
         ax.plot(range(len(counts)), percent, linestyle=DASHES[i], marker="o", color=colour)
         ax.text(len(counts) - 0.85, percent[-1], name, fontsize=11, va="center")
+        if name in later:
+            ax.plot(len(counts) - 1, 100 * later[name], "D", color=colour, markerfacecolor="w")
     ax.axhline(25, color="k", linewidth=0.8, linestyle=":")
     ax.set_xticks(range(len(counts)), [str(m) for m in counts])
     ax.set(xlim=(-0.2, len(counts) + 0.9), ylim=(0, 105))
@@ -123,17 +116,18 @@ def timing(took: Mapping[str, Sequence[float]], lengths: Sequence[int]) -> Figur
 def reach(ways: Mapping[str, Sequence[tuple[int, int]]], start: int, goal: int) -> Figure:
     """What a mark at `start` reaches after each layer: (first, last) position, a bar a layer."""
     step, y = 0.15, 0.5
+    low = min(first for spans in ways.values() for first, _ in spans)
+    high = max(last for spans in ways.values() for _, last in spans)
     height = y + sum(len(spans) * step + 0.55 for spans in ways.values())
     ax = canvas(4.4, height)
-    unit = 4.2 / 36
+    unit = 4.2 / (high - low + 1)
 
     def at(position: float) -> float:
-        return 0.1 + unit * (position + 5)
+        return 0.1 + unit * (position - low + 0.5)
 
     for (name, spans), colour in zip([*ways.items()][::-1], (GREEN, ORANGE, BLUE), strict=True):
         bottom = y
         for first, last in spans:
-            first, last = max(first, -5), min(last, 30)
             ax.barh(y + step / 2, at(last + 0.5) - at(first - 0.5), 0.8 * step,
                     left=at(first - 0.5), facecolor=colour + "80", edgecolor=colour)  # fmt: skip
             y += step

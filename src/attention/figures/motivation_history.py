@@ -1,11 +1,14 @@
-"""Drawings of chapter 1: how attention came into translation in 2014."""
+"""Drawings of chapter 1: what a trained network looks at, and the translators of 2014."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from torch import Tensor
 
 from attention.plots import BLUE, GREEN, ORANGE, arrow, box, canvas
 
@@ -67,4 +70,29 @@ def bottleneck() -> Figure:
         ax.plot([x, places[1]], [0.98, 1.72], color=GREEN, linewidth=1 + 6 * weight,
                 alpha=0.35 + 0.65 * weight, zorder=0)  # fmt: skip
         ax.text(x, 0.16, f"{weight:.2f}", ha="center", va="center", fontsize=11)
+    return plt.gcf()
+
+
+def learned(rows: Mapping[str, Tensor], words: Sequence[str]) -> Figure:
+    """The weights of one word on all words of two sentences, as bars to the left and the right.
+
+    rows: the last word of each sentence, and the weights (n,); words: the other n - 1.
+    """
+    line, middle, unit = 0.27, 2.2, 1.25  # a line's height; where the words stand; a weight of 1
+    top = line * (len(words) + 1) + 0.1
+    ax = canvas(4.4, top + 0.3)
+    ends = list(rows)
+    for side, colour, end in zip((-1, 1), (BLUE, ORANGE), ends, strict=True):
+        x = middle + side * 0.5
+        ax.text(x, top + 0.12, f"… {end}", ha="right" if side < 0 else "left", va="center",
+                fontsize=12)  # fmt: skip
+        for i, weight in enumerate(rows[end].tolist()):
+            y = top - (i + 0.5) * line
+            ax.barh(y, side * unit * weight, 0.7 * line, left=x, color=colour)
+            if weight > 0.1:
+                ax.text(x + side * (unit * weight + 0.05), y, f"{weight:.2f}", va="center",
+                        ha="right" if side < 0 else "left", fontsize=11)  # fmt: skip
+    for i, word in enumerate([*words, " / ".join(ends)]):
+        ax.text(middle, top - (i + 0.5) * line, word, ha="center", va="center", fontsize=11,
+                weight="bold" if word == "it" else "normal")  # fmt: skip
     return plt.gcf()

@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from attention.device import device
-from attention.functional import fused_attention
 from attention.multi_head import MultiHeadAttention
+from attention.positions import sinusoidal_encoding
 
 NOUNS, WORDS = 4, 20  # the first words of a vocabulary are the nouns to remember
 NAMES, COLOURS = 16, 4
@@ -43,7 +43,7 @@ def layers(width: int) -> dict[str, Make]:
 
 
 def effect(layer: nn.Module, n: int = 50, width: int = 64, tries: int = 20) -> Tensor:
-    """How far the last of n outputs moves when a word moves by a small step, per step, (n,).
+    """How far the last of n outputs moves for a small change of a word, per length of it, (n,).
 
     The root of the mean square over random words and directions: the size of the Jacobian.
     """
@@ -70,20 +70,29 @@ def _train(layer: nn.Module, draw: Callable, hidden: int, answers: int, steps: i
 
 
 def first_word(
-    make: Make, n: int, *, width: int = 32, steps: int = 300, seed: int = 0
+    make: Make,
+    n: int,
+    *,
+    nouns_later: bool = False,
+    positions: bool = False,
+    width: int = 32,
+    steps: int = 300,
+    seed: int = 0,
 ) -> tuple[float, nn.Module, Tensor]:
     """Train to name the first of n words: the share right, the layer, one text (1, n, width).
 
-    The first word is one of `NOUNS`, all the others are words without meaning.
+    The first word is one of `NOUNS`. The others are never nouns unless `nouns_later`; then they
+    are drawn from all words. positions: each word's vector gets that of its position added.
     """
     torch.manual_seed(seed)
     layer = make()
     vectors = torch.randn(WORDS, width)
+    where = sinusoidal_encoding(n, width) if positions else torch.zeros(n, width)
 
     def draw(size: int) -> tuple[Tensor, Tensor]:
-        words = torch.randint(NOUNS, WORDS, (size, n))
+        words = torch.randint(0 if nouns_later else NOUNS, WORDS, (size, n))
         words[:, 0] = torch.randint(NOUNS, (size,))
-        return vectors[words], words[:, 0]
+        return vectors[words] + where, words[:, 0]
 
     return _train(layer, draw, width, NOUNS, steps), layer, draw(1)[0]
 
@@ -112,12 +121,13 @@ def facts(
 
 
 def milliseconds(lengths: tuple[int, ...], width: int = 64) -> dict[str, list[float]]:
-    """How long a recurrence and bare attention take on this machine, the middle of five runs."""
+    """How long a layer of each kind takes on this machine, the middle of five runs."""
     here = device()
     finish = {"cuda": torch.cuda.synchronize, "mps": torch.mps.synchronize}
     wait = finish.get(here.type, lambda: None)  # a GPU is asked first and answers later
     cell = nn.RNN(width, width, batch_first=True).to(here).eval()
-    runs = {"recurrence": cell, "attention": lambda x: fused_attention(x, x, x)}
+    heads = MultiHeadAttention(width, num_heads=1).to(here).eval()  # with its four matrices
+    runs = {"recurrence": cell, "attention": lambda x: heads(x, need_weights=False)}
     took: dict[str, list[float]] = {name: [] for name in runs}
     with torch.no_grad():
         for n in lengths:

@@ -22,7 +22,7 @@ const PRESETS = [
   ["… too wide", { ...first, adjective: "wide" }],
   [tr`wide, without L1H0`, { ...first, adjective: "wide", off: [[1, 0]] }],
   [tr`wide, without L0H3`, { ...first, adjective: "wide", off: [[0, 3]] }],
-  [tr`tired, L0H3 from the twin`, { ...first, adjective: "tired", twin: [[0, 3]] }],
+  [tr`tired, but L0H3 reads wide`, { ...first, adjective: "tired", twin: [[0, 3]] }],
 ];
 
 let model = null;

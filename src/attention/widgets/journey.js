@@ -465,7 +465,7 @@ function render({ model: state, el, more }) {
     write(play, playing ? "Pause" : "Play");
     start.update();
     follow(playing);
-    ex.say(`${happens(found, stop, head)} ${describe(i, j)}.`);
+    ex.say(`${happens(found, stop, head)} Chosen: ${describe(i, j)}.`);
   }
 
   let [timer, from] = [0, null];

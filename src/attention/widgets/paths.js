@@ -141,7 +141,7 @@ function render({ model, el }) {
       ? "more work than" : "as much work as";
     ex.say(`With ${n} words, the first reaches the last after ${recurrence.path} steps by recurrence, `
       + `${convolution.path} by ${spread ? "dilated " : ""}convolution with a window of ${k}, and 1 by `
-      + `attention. At width ${d}, attention does ${cheap} recurrence.`);
+      + `attention. At width ${d}, attention does ${cheap} recurrence to connect the words.`);
   }
   return ex.start(draw, KEYS);
 }
