@@ -8,7 +8,6 @@ import matplotlib
 import pages
 import pytest
 import torch
-import torch.nn.functional as F
 
 from attention import (
     Vocabulary,
@@ -75,7 +74,8 @@ def test_the_floor():
     read = len(sentences) - 1
     tokens = sum(len(s.split()) + 1 for s in sentences if s != "the sun sets and the sky turns red")
     floor = math.log(read) / (tokens / read)
-    says("The text consists of {} sentences such as", len(sentences))
+    says("There are {} sentences such as", len(sentences))
+    assert "the moon rises and the sea turns silver" in sentences
     says("drawn from {} with equal chance", read)
     says("$\\ln {} = {:.3f}$ nats", read, math.log(read))
     says("A sentence has {:.3f} tokens on average", tokens / read)
@@ -83,15 +83,17 @@ def test_the_floor():
     says("The masked models stay above {:.3f}. One reason", floor)
     says("The entropy rate of a generated text is {:.2f} nats.", floor)
     vocabulary = Vocabulary(" ".join(sentences).split())
-    says("a loss of $\\ln {} = {:.2f}$ there", len(vocabulary), math.log(len(vocabulary)))
+    size = len(vocabulary)
+    says("it would be $\\ln {} = {:.2f}$ ({} tokens)", size, math.log(size), size)
     last = [s.split()[-1] for s in sentences]
-    says("than a constant answer, which would get {}.", max(map(last.count, last)))
+    says("always says the same colour would be right {} times.", max(map(last.count, last)))
 
 
 def test_the_soft_mask():
     says("acts like $-10/8 = {:.2f}$, and", -10 / math.sqrt(64))
     says("is multiplied only by $e^{{-1.25}} = {:.3f}$", math.exp(-1.25))
     says("is multiplied by $e^{{-10}} = {:.6f}$ before", math.exp(-10))
+    says("together then get {:.1f} % of the weight of one", 100 * 1000 * math.exp(-10))
     assert torch.tensor(-1e9).half() == -math.inf
     assert torch.tensor([0.0, -1e9]).softmax(0)[1] == 0
     for dtype in (torch.float16, torch.bfloat16, torch.float32):
@@ -136,8 +138,6 @@ def test_the_reach():
         mask = causal_mask(40) & sliding_window_mask(40, w)
         assert reach(mask, layers)[-1].sum() - 1 == layers * (w - 1)
     says("$32 \\cdot 4095 = {}$", f"{32 * 4095:,}".replace(",", "{,}"))
-    past = torch.ones(8, 8).tril(-1).bool()
-    assert reach(past, 1)[:, 0].all()  # without itself, all still know of the first word
 
 
 def test_the_exercise_by_hand():
@@ -206,20 +206,52 @@ def test_the_model_that_cheats(page):
         assert cheat < honest / 6  # "less than a sixth"
         assert cheat < page["floor"] / 2 and page["floor"] < honest < 1.3 * page["floor"]
         assert writes >= 60 and broken <= 10
-        assert colours >= 470 and 81 < guesses < 400
+        assert colours >= 470 and 81 < guesses <= 243
         model, _ = page["runs"]["masked", seed]
         assert page["next_word"](model, "the sun sets and the sky turns") == "red"
         last, before = (page["places"]["unmasked", seed][i] for i in (-1, slice(0, 15)))
         assert max(before) < 0.25 and 0.6 < last < 1.2  # far below ln 35 = 3.56
         assert last > page["places"]["masked", seed][-1]  # it does worse where nothing is to copy
-        with torch.no_grad():  # and worse still at a length that it was not trained for
-            logits = page["runs"]["unmasked", seed][0](page["fresh"][:, :12])[:, -1]
-        shorter = F.cross_entropy(logits, page["fresh"][:, 12])
-        assert shorter > 1.3 * last
-        assert page["correct"]["unmasked", seed][-1] < 0.85
-        assert page["correct"]["unmasked", seed][:-1].mean() > 0.99
+        assert page["share_right"](page["runs"]["unmasked", seed][0])[:-1].mean() > 0.99
     assert page["kept_back"] not in page["read"]
     assert "<end>" in page["vocabulary"].words and len(page["vocabulary"]) == 35
+
+
+def test_why_it_cannot_write(page):
+    """It is right nearly as often as the masked model after any length, and far too sure."""
+    for seed in range(3):
+        for n in (4, 8, 12):
+            (cheat, high), (honest, low) = (
+                page["ends"][name, seed][n - 1] for name in ("unmasked", "masked")
+            )
+            assert 0.5 < cheat < honest < 0.75
+            assert 1.75 < high / low < 3.5  # "two to three times as high"
+            assert 1.3 < high < 2.1  # the alternative text
+        assert page["ends"]["unmasked", seed][15][1] < 1  # as in training, it comes near
+    said = re.search(
+        r"from about (\d+) % up to about (\d+) %\. Unmasked: from about (\d+) % with one token "
+        r"to about (\d+) % with four and about (\d+) % with sixteen", TEXT,
+    ).groups()  # fmt: skip
+    at = (("masked", 1), ("masked", 16), ("unmasked", 1), ("unmasked", 4), ("unmasked", 16))
+    for number, (name, n) in zip(said, at, strict=True):
+        shares = [page["ends"][name, seed][n - 1][0] for seed in range(3)]
+        assert abs(100 * sum(shares) / 3 - int(number)) < 2
+    commonest = page["fresh"][:, 16].bincount().max() / 512
+    assert f"marks the commonest token at {100 * commonest:.0f} %" in TEXT
+    glued = page["glued"]
+    low, high = (
+        {key: int(glued[f"masking-{key}"].rstrip("\u00a0%").split(" to ")[i]) for key in (
+            "sure-unmasked", "sure-masked", "possible-unmasked", "possible-masked")}
+        for i in (0, 1)
+    )  # fmt: skip
+    assert low["sure-unmasked"] > 65 and high["sure-masked"] < 45  # far too sure
+    assert high["possible-unmasked"] < 85 and low["possible-masked"] > 94
+    assert glued["masking-possible-eleven"] < 12
+    assert 67 < glued["masking-right"] < 71 < 97 < glued["masking-right-cheat"]
+
+
+def test_dividing_by_the_sum_repairs_a_late_mask(page):
+    assert page["moved"](page["divided"])[:4].max() < 1e-6 < page["moved"](page["divided"])[4]
 
 
 def test_only_the_answer_matters(page):
@@ -269,13 +301,10 @@ def test_reading_a_prompt_without_the_mask(page):
     assert (off[1, :6] > 0.01).all() and off[1, 6] < 1e-5
     assert (off[2] > 0.02).all()
     model, text = page["model"], page["fresh"]
-    losses, chances = [], []
+    losses = []
     for model.is_causal in (False, True):  # as the cell with the glue does
         losses.append(page["next_token_loss"](model, text).item())
-        logits = model(page["prompt"])[0, -1].softmax(-1)
-        chances.append(logits[page["vocabulary"]["red"]].item())
     assert losses[0] > 1.3 * losses[1]
-    assert min(chances) > 0.5 and abs(chances[0] - chances[1]) < 0.05  # red, either way
 
 
 def test_a_row_with_nothing(page):

@@ -107,10 +107,9 @@ def test_layers_between_two_words():
     printed("motivation", "Four layers reach {} words with a centred window, and {} ", 8, 16)
     names: dict = {}
     exec("import torch\nimport torch.nn.functional as F", names)
-    exec(cell("def reached"), names)
     drawn: dict = {}
     names["before"] = types.SimpleNamespace(reach=lambda spans, *_: drawn.update(spans))
-    exec(cell("ways = {"), names)
+    exec(cell("def reached"), names)
     centred, back, gaps = drawn.values()
     said = alternative("fig-motivation-reach")
     assert [last - first + 1 for first, last in centred] == list(range(5, 42, 4))

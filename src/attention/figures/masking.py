@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import matplotlib.pyplot as plt
 import torch
 from matplotlib.axes import Axes
-from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
+from matplotlib.patches import PathPatch, Rectangle
+from matplotlib.path import Path
 from torch import Tensor
 
 from ..masks import causal_mask, padding_mask, prefix_mask, sliding_window_mask
@@ -143,6 +143,25 @@ def positions(runs: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
     return figure
 
 
+def lengths(
+    right: Mapping[str, Sequence[Sequence[float]]],
+    nats: Mapping[str, Sequence[Sequence[float]]],
+    commonest: float,
+) -> Figure:
+    """What the last of n tokens is worth, for n = 1, 2, …: the share right, and the loss."""
+    figure, (top, below) = plt.subplots(2, 1, figsize=(4.3, 4.4), sharex=True, layout="constrained")
+    _per_seed(top, right, 1, marker="o", ms=3)
+    _per_seed(below, nats, 1, marker="o", ms=3)
+    top.axhline(commonest, color="k", lw=1.2, ls=":")
+    top.text(16, commonest - 0.03, "the commonest token", ha="right", va="top")
+    top.set(ylabel="right", ylim=(0, 1))
+    top.set_yticks([0, 0.5, 1], ["0 %", "50 %", "100 %"])
+    top.get_legend().remove()
+    below.set(xlabel="tokens that the model reads", ylabel="loss (nats)", ylim=(0, None))
+    below.set_xticks([1, 4, 8, 12, 16])
+    return figure
+
+
 def copy_path(weights: Mapping[str, Tensor], words: Sequence[str]) -> Figure:
     """Where each position looks: lines from the inputs below, as wide as the weight."""
     n = len(words)
@@ -176,6 +195,7 @@ def cut(tests: Mapping[str, Sequence[float]], floor: float) -> Figure:
     ax.set_yticks(range(len(tests)), list(tests))
     ax.tick_params(axis="y", length=0)
     ax.set(xlabel="loss (nats)", ylim=(len(tests) - 0.5, -0.85))
+    ax.set_title("hidden:", loc="left", x=-0.55)
     return figure
 
 
@@ -184,23 +204,36 @@ def padded(sentences: Sequence[Sequence[str]], pad: str) -> Figure:
     n = max(map(len, sentences))
     lengths = [sum(word != pad for word in words) for words in sentences]
     masks = causal_mask(n) & padding_mask(lengths, n)
-    ax = canvas(4.4, 1.35 * len(sentences))
+    ax = canvas(4.4, 1.35 * len(sentences) + 0.2)
+    ax.text(3.58, 1.35 * len(sentences) + 0.08, "key", ha="center", va="center", fontsize=11)
     for b, words in enumerate(sentences):
         middle = 1.35 * (len(sentences) - b) - 0.65
         for j, word in enumerate(words):
             box(ax, 0.4 + 0.78 * j, middle, word, width=0.7, height=0.42,
                 colour=GREY if word == pad else BLUE)  # fmt: skip
-        arrow(ax, (2.42, middle), (2.98, middle))
-        _small(ax, 3.06, middle + 0.6, masks[b], 0.4)
+        arrow(ax, (2.42, middle), (2.9, middle))
+        _mask(ax, 2.98, middle + 0.6, masks[b], 0.4)
+        ax.text(4.3, middle, "query", rotation=-90, ha="center", va="center", fontsize=11)
     return plt.gcf()
 
 
-def _small(ax: Axes, x: float, y: float, mask: Tensor, cell: float) -> None:
-    """A mask drawn on a canvas, its upper left corner at (x, y)."""
+def _mask(ax: Axes, x: float, y: float, mask: Tensor, cell: float = 1.0) -> None:
+    """A mask with its upper left corner at (x, y), as two shapes: the open cells and the lines."""
+    open_ = []  # one rectangle for each run of open cells in a row
     for i, row in enumerate(mask.tolist()):
-        for j, open_ in enumerate(row):
-            ax.add_patch(Rectangle((x + cell * j, y - cell * (i + 1)), cell, cell, lw=0.6,
-                         facecolor=BLUE if open_ else "none", edgecolor=GREY))  # fmt: skip
+        padded = [False, *row, False]
+        edges = [j for j in range(len(row) + 1) if padded[j] != padded[j + 1]]
+        for j, end in zip(edges[::2], edges[1::2], strict=True):
+            corners = ((j, i), (end, i), (end, i + 1), (j, i + 1), (j, i))
+            open_.append(Path([(x + cell * u, y - cell * v) for u, v in corners], closed=True))
+    ax.add_patch(PathPatch(Path.make_compound_path(*open_), facecolor=BLUE, linewidth=0))
+    rows, cols = mask.shape
+    lines = [((0, i), (cols, i)) for i in range(rows + 1)]
+    lines += [((j, 0), (j, rows)) for j in range(cols + 1)]
+    path = [point for line in lines for point in (*line, (float("nan"), 0))]
+    # matplotlib draws the grid lines grey: they must show on a light and on a dark page.
+    ax.plot([x + cell * u for u, _ in path], [y - cell * v for _, v in path],
+            color=GREY, lw=0.6)  # fmt: skip
 
 
 def gallery() -> Figure:
@@ -232,7 +265,7 @@ def combined() -> Figure:
         top = 4.9 - 1.72 * r
         for x, m, title in ((0.1, causal_mask(8), "causal"), (1.62, mask, name),
                             (3.14, causal_mask(8) & mask, result)):  # fmt: skip
-            _small(ax, x, top, m, 0.15)
+            _mask(ax, x, top, m, 0.15)
             ax.text(x + 0.6, top + 0.14, title, ha="center", va="center", fontsize=12)
         for x, sign in ((1.46, "&"), (2.98, "=")):
             ax.text(x, top - 0.6, sign, ha="center", va="center", fontsize=13)
@@ -283,14 +316,9 @@ def differences(gaps: Mapping[str, Tensor], words: Sequence[str]) -> Figure:
 
 
 def _grid(ax: Axes, mask: Tensor, rows: str = "query", cols: str = "key") -> None:
-    """A bordered cell for each pair, filled where the mask is True."""
-    # matplotlib draws the grid lines grey: they must show on a light and on a dark page.
-    ax.pcolormesh(
-        mask.cpu().float().numpy(), cmap=ListedColormap(["none", BLUE]), vmin=0, vmax=1,
-        edgecolors=GREY, linewidth=0.6,
-    )  # fmt: skip
+    """A mask alone in its axes, filled where it is True."""
+    _mask(ax, 0, 0, mask)
     ax.set_aspect("equal")
-    ax.invert_yaxis()
     ax.set(xticks=[], yticks=[], xlabel=cols, ylabel=rows)
     ax.xaxis.set_label_position("top")
     for spine in ax.spines.values():
