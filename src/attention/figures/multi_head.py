@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import torch
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from torch import Tensor
@@ -128,6 +129,12 @@ def output_blocks(heads: Sequence[Tensor], blocks: Sequence[Tensor]) -> Figure:
     return plt.gcf()
 
 
+def dotted(ax: Axes, start: tuple[float, float], end: tuple[float, float]) -> None:
+    """A thin dotted arrow: where the query of a head comes from."""
+    ax.annotate("", end, start, arrowprops={"arrowstyle": "-|>", "linestyle": ":", "color": BLUE,
+                                            "shrinkA": 2, "shrinkB": 2})  # fmt: skip
+
+
 def stream() -> Figure:
     """The residual streams of three words: a head reads from one and adds to another."""
     ax = canvas(4.4, 4.7)
@@ -140,7 +147,7 @@ def stream() -> Figure:
     ax.text(2.2, 4.52, "to the answer", ha="center", va="center", fontsize=12)
     it = streams["it"][0]
     for layer, (source, base, what) in enumerate(
-        (("tired", 0.95, "+ wanted"), ("cat", 2.55, "+ alive"))
+        (("tired", 0.95, "+ wanted"), ("cat", 2.55, "+ alive − place"))
     ):
         x, colour = streams[source]
         name = f"L{layer}H0"
@@ -151,6 +158,10 @@ def stream() -> Figure:
         arrow(ax, (x, base), (middle + 0.12 * (x - it), base + 0.28), colour=colour, width=2)
         ax.text(x + (0.12 if x < it else -0.12), base - 0.17, "read", fontsize=12, va="center",
                 ha="left" if x < it else "right")  # fmt: skip
+        side = 1 if x < it else -1
+        dotted(ax, (it, base + 0.12), (middle + 0.43 * side, base + 0.42))
+        ax.text(it + 0.13 * side, base + 0.1, ("query: pronoun", "query: wanted")[layer],
+                fontsize=12, va="center", ha="left" if x < it else "right")  # fmt: skip
         arrow(ax, (middle - 0.12 * (x - it), base + 0.72), (it, base + 1.0), colour=colour, width=2)
         ax.text(it + (0.13 if x < it else -0.13), base + 1.08, what, fontsize=12, va="center",
                 ha="left" if x < it else "right")  # fmt: skip
@@ -190,6 +201,7 @@ def plan_found(panels: Mapping[str, tuple[Tensor, Tensor]]) -> Figure:
                           width=0.5 + 4 * weight)  # fmt: skip
                     arrow(ax, (at, base + low + 0.62), (it, base + low + 0.85), colour=colour,
                           width=0.5 + 4 * weight)  # fmt: skip
+        dotted(ax, (it, base + 1.75), (2.42, base + 2.15))  # the query of layer 1
         said = "+ alarm" if alarm > 0.5 else "no alarm"
         ax.text(it + 0.15, base + 1.55, said, ha="left", va="center", fontsize=12)
     return plt.gcf()
