@@ -53,7 +53,6 @@ def test_the_number_of_exercises():
 def test_weights_of_i_love_math():
     weights = attention(Q, K, V)[1]
     assert f"*I* looking at *math*: its number is {weights[0, 2]:.3f} in both" in open_page()
-    printed("positions", "between *I* and *math* is {:.3f} before and after", weights[0, 2])
 
 
 def rows(matrix):
@@ -126,8 +125,6 @@ def test_encodings_by_hand():
     printed("positions", r"=\, & [{:.3f}, {:.3f}, {:.3f}, {:.3f}]", *total.tolist())
     printed("positions", r"+\, & [{:.3f}, {:.3f}, {:.3f}, {:.3f}]", *pe[3].tolist())
     printed("positions", "column 0 moves by {:.3f} and column 2 by {:.3f}", pe[1, 0], pe[1, 2])
-    row = [signed(x) for x in sinusoidal_encoding(4, 16)[3, :4].tolist()]
-    printed("positions", "the row begins {}, {}, {}, {}.", *row)
 
 
 def test_the_clock_of_the_guess():
@@ -142,9 +139,6 @@ def test_periods():
     for pair in range(4):
         turn = 2 * math.pi * 10000 ** (2 * pair / 8)
         assert f"{turn:,.1f}" in alternative("Four dials. On the first")
-    last = 2 * math.pi * 10000 ** (510 / 512)
-    printed("positions", "turns once in {:.3f} positions and the last once in {:,.0f}",
-            2 * math.pi, last)  # fmt: skip
     text = alternative("Three rising lines over the pair of columns")
     for base in (100, 10000):
         assert f"{2 * math.pi * base ** (62 / 64):,.0f}" in text
@@ -161,12 +155,41 @@ def test_hands_that_hardly_move():
 
 
 def test_the_slowest_hands_of_the_bases():
-    printed("positions", "or {:,.0f}, positions for a full turn", 2 * math.pi * 10000)
-    printed("positions", "With base 100 it needs {:.0f}", 2 * math.pi * 100 ** (62 / 64))
+    slowest = [2 * math.pi * base ** (62 / 64) for base in (10000, 100)]
+    printed(
+        "positions", "needs {:,.0f} positions for a full turn, with base 100 only {:.0f}", *slowest
+    )
+    begins = "With the usual `max_distance` {} its last bucket begins at the distance {}, and with "
+    begins += "`max_distance` {} it begins at {}"
+    numbers = []
     for max_distance in (128, 24):
         bucket = t5_buckets(torch.arange(200), max_distance=max_distance, bidirectional=False)
         at = int((bucket == 31).nonzero().min())
-        printed("positions", "{} (`max_distance` {}", at, max_distance)
+        numbers += [max_distance, at]
+        formula = [16 + math.floor(16 * math.log(d / 16) / math.log(max_distance / 16))
+                   for d in range(16, 200)]  # fmt: skip
+        assert bucket[16:].tolist() == [min(b, 31) for b in formula]
+    printed("positions", begins, *numbers)
+
+
+def test_means_of_the_far_dot_products():
+    products = {b: (pe := sinusoidal_encoding(512, 64, b)) @ pe[0] for b in (1e2, 1e4)}
+    near, far = (products[1e4][d : d + 40].mean() for d in (20, 200))
+    printed("positions", "40 distances is {:.1f} from the distance 20 on and {:.1f}", near, far)
+    means = [products[1e2][d : d + 40].mean() for d in range(40, 460, 20)]
+    assert max(means) > means[0] > min(means) and abs(means[0]) < 3, "no trend from 40 on"
+    text = alternative("Two panels. Above, two curves")
+    low, high = products[1e2][40:501].aminmax()
+    assert f"between about minus {-low:.0f} and {high:.0f}" in text
+    assert (
+        abs(products[1e4][40:81].mean() - 16) < 1.5 and abs(products[1e4][480:501].mean() - 6) < 1.5
+    )
+    assert "in waves from about 16 to about 6" in text
+
+
+def test_columns_that_look_the_same_in_the_explorer():
+    slow = [2 * pair for pair in range(32) if 63 * 1e6 ** (-2 * pair / 64) < 0.1]
+    printed("positions", "Roughly those from column {} on", slow[0])
 
 
 def test_t5_counts_as_the_text_does():
@@ -179,19 +202,15 @@ def test_t5_counts_as_the_text_does():
     assert "j - i" not in text
 
 
-def test_divisors_of_the_two_bases():
-    printed(
-        "positions", "their divisor is $100^{{2/4}} = {:g}$ with the small base", 100 ** (2 / 4)
-    )
-    printed("positions", "small base and {:g} with the large one", 10000 ** (2 / 4))
+def test_the_sentence_with_base_100():
+    assert 100 ** (2 / 4) == 10 and 10000 ** (2 / 4) == 100
+    assert "the divisor of columns 2 and 3 is 10 instead of 100" in open_page()
 
 
 def test_positions_that_nearly_coincide():
     turns = round(710 / (2 * math.pi))
     gap = 710 - turns * 2 * math.pi
-    printed(
-        "positions", "710 radians are almost exactly {} full turns ({:.5f} is missing)", turns, gap
-    )
+    printed("positions", "710 radians are {} full turns and only {:.5f} radians more", turns, gap)
 
 
 def test_squared_length():
@@ -204,7 +223,7 @@ def test_squared_length():
 
 def test_dot_products_named_in_the_alternative_text():
     pe = sinusoidal_encoding(121, 64)
-    text = alternative("Two curves, symmetric")
+    text = alternative("Two panels. Above, two curves")
     product = pe @ pe[60]
     assert f"both reach {product[60]:.0f}" in text
     assert abs(product[63] - 25) < 1 and "about 25 at offset 3" in text
@@ -224,7 +243,7 @@ def test_rotary_by_hand():
     printed("positions", hand, *q.tolist(), *k.tolist())
     first, second = (q * k).tolist()
     printed("positions", r"q'\cdot k' &= {:.3f} - {:.3f} = {:.3f} = \cos 3", first, -second, q @ k)
-    printed("positions", r"the score is $\cos 3 = {:.3f}$ again", later_q @ later_k)
+    assert abs(later_q @ later_k - q @ k) < 1e-6
     different = torch.tensor([[0.0, -1.0], [1.0, 0.0]])
     scores = []
     for pair in ((5, 2), (2, 5)):  # q = k cannot tell them apart, q != k can
@@ -243,9 +262,10 @@ def test_rotary_by_hand():
 def test_turns_of_the_four_hands_of_the_experiment():
     speeds = [10000 ** (-2 * pair / 8) for pair in range(4)]  # d_k = 8
     assert 4.5 < 31 * speeds[0] / (2 * math.pi) < 5
-    printed("positions", "hand 1 half round ({:.1f} radians)", 31 * speeds[1])
+    printed("positions", "hand 1 makes half a turn ({:.1f} radians)", 31 * speeds[1])
     printed("positions", "hardly move ({:.2f} and {:.3f} radians)", 31 * speeds[2], 31 * speeds[3])
-    printed("positions", "stand at {:.2f} and {:.3f} radians", 127 * speeds[2], 127 * speeds[3])
+    assert 2 <= 127 * speeds[1] / (2 * math.pi) < 2.1 and "127 it goes round twice" in open_page()
+    assert abs(47 - 3 - 7 * 2 * math.pi) < 0.02 and "44 radians are seven full turns" in open_page()
 
 
 def test_one_hand_confuses_offsets_that_the_explorer_shows():
@@ -253,7 +273,8 @@ def test_one_hand_confuses_offsets_that_the_explorer_shows():
 
     w = RotaryArrows()
     alike = [d - 40 for d, s in enumerate(w.scores.tolist()) if s > 0.99 and d != 40]
-    assert alike and w.scores[40] == 1
+    assert alike == [-25, 25] and w.scores[40] == 1
+    printed("positions", "{} (and −25) with {:.3f}", alike[1], w.scores[65])
     three = RotaryArrows(i=8, j=5, omega=0.5, content=-86)
     assert three.scores.argmax() == 43 and "starts 86° behind" in open_page()
 
@@ -264,11 +285,25 @@ def test_buckets():
     assert bucket[:16].tolist() == list(range(16)) and bucket[16] == bucket[17] == 16
     last = int((bucket == 31).nonzero().min())
     assert f"stays at 31 from distance {last} on" in open_page()
-    printed("positions", "each is about {:.0f} % wider", 100 * (8 ** (1 / 16) - 1))
+    assert f"each is about {100 * (8 ** (1 / 16) - 1):.0f} % wider" in open_page()
     unmet = int((bucket > 21).nonzero().min())
     printed("positions", "the buckets for distances of {} and more were never used", unmet)
     assert f"Up to {unmet - 1} they were met" in open_page()
-    printed("positions", "all distances from {} on share the last bucket", last)
+    assert f"all distances from {last} on share the last bucket" in open_page()
+
+
+def test_answers_about_the_explorer_of_the_schemes():
+    from attention.widgets import Positions
+
+    stay: dict[str, list[str]] = {"shift": [], "reversed": []}
+    for scheme in ("none", "sinusoidal", "t5", "alibi", "rotary"):
+        plain = Positions(scheme=scheme).scores
+        if torch.allclose(Positions(scheme=scheme, shift=7).scores, plain):
+            stay["shift"].append(scheme)
+        if abs(Positions(scheme=scheme, reversed=True).scores[4, 3] - plain[1, 2]) < 1e-9:
+            stay["reversed"].append(scheme)
+    assert stay == {"shift": ["none", "t5", "alibi", "rotary"], "reversed": ["none", "alibi"]}
+    assert "Shifted, they stay under T5, ALiBi and rotary positions. Reversed, under" in open_page()
 
 
 def test_biases_of_the_alibi_figure():

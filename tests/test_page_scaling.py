@@ -127,6 +127,9 @@ def test_ten_days_or_two_minutes():
     says("- about {:.0f} minutes (8 times as long) - about {:.0f} hours (64 times as long) "
          "- about {:.0f} days ({:,.0f} times as long)", 8 * fast / minute,
          64 * fast / minute / 60, slow / day, round(slow / fast, -3))  # fmt: skip
+    says("$e^{{16}} \\approx 8{{,}}{:.0f}{{,}}000$ steps, or {:.1f} days.",
+         math.exp(16) // 1000 % 1000, slow / day)  # fmt: skip
+    assert 8e6 < math.exp(16) < 9e6
     typical = math.sqrt(2 * 64)
     says("is $\\sqrt{{128}} = {:.1f}$. About one pair of keys in twenty has", typical)
     says("twenty has a gap of more than {:.1f}, twice as much.", 2 * typical)
@@ -194,7 +197,8 @@ def test_what_the_numbers_do_not_say():
     kept = attention(Q, short, V)[1][2, 2], A[2, 2]
     says("*math* would give itself {:.3f} instead of {:.3f}.", *kept)
     distance = torch.cdist(OUT, V)
-    says("at {:.3f}, not that of *math*, at {:.3f}.", distance[2, 1], distance[2, 2])
+    says("value of *love*, at {:.3f}. Its own value is at {:.3f}.", *distance[2, 1:])
+    assert 0.5 < A[2, 2] < 0.51  # "half of its attention"
     assert distance[2].argmin() == 1 and distance[:, 2].argmin() == 2
     assert torch.equal(A[0].sort().values, A[1].sort().values)  # "in another order"
     torch.testing.assert_close(OUT[1], V[1])

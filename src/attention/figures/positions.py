@@ -80,7 +80,7 @@ def clocks(d_model: int = 8, positions: int = 9, hand: int = 3, base: float = 10
         x, y = math.sin(hand * speed), math.cos(hand * speed)
         ax.plot([0, x], [0, y], color=colour, linewidth=3, solid_capstyle="round")
         ax.set_title(f"columns {2 * pair} and {2 * pair + 1}", fontsize=12)
-        ax.text(0, -1.55, f"once round in {2 * math.pi / speed:,.1f}", ha="center", va="center",
+        ax.text(0, -1.55, f"{2 * math.pi / speed:,.1f} positions a turn", ha="center", va="center",
                 fontsize=11)  # fmt: skip
         ax.set(xlim=(-1.42, 1.42), ylim=(-1.7, 1.42))
     return fig
@@ -109,16 +109,23 @@ def encoding_map(n: int = 64, d_model: int = 64, base: float = 10000.0) -> Figur
     return fig
 
 
-def products(d_model: int = 64, reach: int = 60, bases: Sequence[float] = (100.0, 1e4)) -> Figure:
-    """PE[p] . PE[p'] against the offset p - p', for some bases."""
-    fig, ax = plt.subplots(figsize=(4.4, 2.8), layout="constrained")
-    offset = range(-reach, reach + 1)
+def products(
+    d_model: int = 64, near: int = 60, far: int = 500, bases: Sequence[float] = (100.0, 1e4)
+) -> Figure:
+    """PE[i] . PE[j] for some bases: against near offsets i - j, and against far distances."""
+    fig, axes = plt.subplots(2, 1, figsize=(4.4, 4.8), layout="constrained")
     for base, dash in zip(bases, ["--", "-"], strict=True):
-        pe = sinusoidal_encoding(2 * reach + 1, d_model, base)
-        ax.plot(offset, pe @ pe[reach], dash, label=f"base {base:,.0f}")
-    ax.axhline(0, color="k", linewidth=0.8)
-    ax.set(xlabel="offset $p - p'$", ylabel="dot product")
-    ax.legend(fontsize=11)
+        product = sinusoidal_encoding(far + 1, d_model, base)
+        product = product @ product[0]
+        both_ways = [product[abs(x)] for x in range(-near, near + 1)]
+        axes[0].plot(range(-near, near + 1), both_ways, dash, label=f"base {base:,.0f}")
+        axes[1].plot(range(far + 1), product, dash, lw=1.2)
+    for ax in axes:
+        ax.axhline(0, color="k", linewidth=0.8)
+        ax.set_ylabel("dot product")
+    axes[0].set_xlabel("offset $i - j$")
+    axes[1].set_xlabel("distance $|i - j|$")
+    axes[0].legend(fontsize=11)
     return fig
 
 
@@ -212,19 +219,20 @@ def two_arrows(
         _dial(ax)
         low, high = sorted((math.degrees(i * speed), math.degrees(j * speed)))
         ax.add_patch(Arc((0, 0), 0.9, 0.9, theta1=low, theta2=high, color=GREEN, lw=3))
-        for p, colour, name, reach, style in ((i, BLUE, "q", 1.0, "-"), (j, ORANGE, "k", 1.0, "-")):
-            x, y = math.cos(p * speed) * reach, math.sin(p * speed) * reach
+        for p, colour, name in ((i, BLUE, "q"), (j, ORANGE, "k")):
+            x, y = math.cos(p * speed), math.sin(p * speed)
+            wide = 7 if name == "q" and i == j else 2.5  # both are seen where the arrows agree
             ax.annotate("", (x, y), (0, 0), arrowprops={
-                "arrowstyle": "-|>", "color": colour, "lw": 2.5, "ls": style, "shrinkA": 0,
-                "shrinkB": 0})  # fmt: skip
+                "arrowstyle": "-|>", "color": colour, "lw": wide, "shrinkA": 0, "shrinkB": 0,
+                "mutation_scale": 10})  # fmt: skip
             shift = 0.16 if i == j else 0.0  # two names side by side where the arrows agree
             ax.text(1.22 * x, 1.22 * y + (shift if name == "q" else -shift), name, ha="center",
                     va="center", fontsize=12)  # fmt: skip
         cosine = f"{math.cos((i - j) * speed):.3f}".replace("-", "−")
         ax.set_title(f"query at {i}, key at {j}", fontsize=12)
-        ax.text(0, -1.4, f"score cos {abs(i - j) * speed:g} = {cosine}", ha="center", va="center",
+        ax.text(0, -1.6, f"score cos {abs(i - j) * speed:g} = {cosine}", ha="center", va="center",
                 fontsize=12)  # fmt: skip
-        ax.set(xlim=(-1.45, 1.45), ylim=(-1.6, 1.35))
+        ax.set(xlim=(-1.45, 1.45), ylim=(-1.75, 1.35))
     return fig
 
 
@@ -264,7 +272,7 @@ def trained_short(
             ends[scheme] = (float(x[-1]), float(mean[-1]), colour)
         ax.plot(lengths, limits[task], "k--", linewidth=1.2)
         ends["limit of a bag"] = (lengths[-1], limits[task][-1], "k")
-        ax.axhline(0.1, color="k", linewidth=0.8, linestyle=":")
+        ax.plot([lengths[0] * 0.75, lengths[-1]], [0.1, 0.1], "k:", linewidth=0.8)  # guessing
         _name_ends(ax, ends, at=lengths[-1] * 1.6)
         ax.set_xscale("log", base=2)
         ax.minorticks_off()
@@ -299,4 +307,24 @@ def never_met(bias: Tensor, buckets: Tensor, met: int) -> Figure:
     ax.axhline(0, color="k", linewidth=0.8)
     ax.set(xlabel="distance $i - j$", ylabel="mean learned bias")
     ax.legend(fontsize=11, loc="lower right")
+    return fig
+
+
+def rotary_met(by_hand: Tensor, trained: int) -> Figure:
+    """A rotary model's mean score against the offset, and hand 1's share; by_hand (n, hands)."""
+    fig, ax = plt.subplots(figsize=(4.4, 3.2), layout="constrained")
+    score = by_hand.sum(-1)
+    ax.axvspan(0, trained - 1, color=GREEN, alpha=0.15, lw=0)
+    ax.plot(score, color=BLUE, lw=1.2, label="all four hands")
+    ax.plot(by_hand[:, 1], "--", color=ORANGE, lw=2, label="hand 1")
+    highest = sorted(score.topk(4).indices.tolist())
+    for n, x in enumerate([int(score[:trained].argmax()), *highest]):
+        ax.plot([x], [score[x]], "o", color=BLUE, ms=4)
+        side = 0 if n == 0 else (7, -7)[n % 2]  # neighbours lean away from each other
+        ax.annotate(str(x), (x, float(score[x])), (side, 4), textcoords="offset points",
+                    ha="center", fontsize=11)  # fmt: skip
+    ax.axhline(0, color="k", linewidth=0.8)
+    ax.set(xlabel="offset $i - j$", ylabel="mean score")
+    ax.margins(y=0.12)
+    ax.legend(fontsize=11, loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=2)
     return fig

@@ -27,10 +27,10 @@ function render({ model, el }) {
   const shift = slider({ label: "shift Δ", min: -N + 1, max: N - 1,
     onInput: (x) => ex.set({ delta: x }) });
   const pairsOf = () => ex.get("pairs").filter((l) => l < ex.get("d_model") / 2);
-  const map = raster({ label: "encoding: positions down, dimensions across",
-    across: "dimension, fast to slow. Click or tap to choose a position and a pair.",
+  const map = raster({ label: "encoding: positions down, columns across",
+    across: "column, fast to slow. Click or tap to choose a position and a pair.",
     down: "position, 0 to 63",
-    describe: (i, j) => `position ${i}, dimension ${j} (${j % 2 ? "cos" : "sin"} of pair ${j >> 1}): `
+    describe: (i, j) => `position ${i}, column ${j} (${j % 2 ? "cos" : "sin"} of pair ${j >> 1}): `
       + fmt(table[i * size[1] + j]),
     onPick(i, j) {
       const [pair, pairs] = [j >> 1, pairsOf()];
@@ -45,13 +45,13 @@ function render({ model, el }) {
     yTicks: [[0, "−1"], [0.5, "0"], [1, "1"]] });
   const wavesAt = waves.marker();
   const clocks = make("div", { class: "clocks" });
-  const similar = chart({ label: "", height: 130, xLabel: "offset Δ, for every position p",
+  const similar = chart({ label: "", height: 130, xLabel: "shift Δ, for every position p",
     yLabel: "PE(p)·PE(p + Δ) / (d / 2)", yTicks: [[0, "−1"], [0.5, "0"], [1, "1"]],
     xTicks: [-63, -32, 0, 32, 63].map((x) => [(x + 63) / 126, fmt(x, 0)]) });
   const curve = similar.line(0);
   const here = similar.dot(1);
-  const numbers = readouts({ same: "PE(p)·PE(p + Δ) / (d / 2)", waves: "wavelengths, fast to slow",
-    error: "largest |R(Δ) PE(p) − PE(p + Δ)|" });
+  const numbers = readouts({ same: "PE(p)·PE(p + Δ) / (d / 2)", waves: "positions for one full turn, fast to slow",
+    error: "largest |PE(p) U(Δ) − PE(p + Δ)|" });
   ex.add(start.node, width.node, base.node, place.node, shift.node, map.node, clocks,
     make("div", { class: "two" }, waves.node, similar.node), numbers.node);
   ex.onCleanup(onTheme(map.repaint));
@@ -126,7 +126,7 @@ function render({ model, el }) {
       part.arc.setAttribute("d", turn >= 2 * Math.PI ? "M-.5 0A.5 .5 0 1 1 .5 0A.5 .5 0 1 1-.5 0"
         : `M0 0L${tip(from, 0.5)}A.5 .5 0 ${large} ${delta > 0 ? 1 : 0} ${tip(to, 0.5)}Z`);
       write(part.words, ` pair ${pairs[i]}: at ${degrees(from)}, Δ turns it by `
-        + `${fmt((delta * speed * 180) / Math.PI, 1)}°; wavelength ${short((2 * Math.PI) / speed, 1)}`);
+        + `${fmt((delta * speed * 180) / Math.PI, 1)}°; once round in ${short((2 * Math.PI) / speed, 1)} positions`);
     });
     width.set(d);
     base.set(b);
@@ -138,7 +138,7 @@ function render({ model, el }) {
     wavesAt.set(p / 63);
     const alike = mean(w, delta);
     here.set((delta + 63) / 126, (alike + 1) / 2);
-    // R(Δ) turns each pair on its own: sin and cos of (p + Δ) w from those of p w and of Δ w.
+    // U(Δ) turns each pair on its own: sin and cos of (p + Δ) w from those of p w and of Δ w.
     let error = 0;
     for (const speed of w) {
       const [s, c, t, r] = [Math.sin(p * speed), Math.cos(p * speed), Math.sin(delta * speed),

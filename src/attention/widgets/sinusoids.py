@@ -22,7 +22,7 @@ class Sinusoids(Explorer):
     """The sinusoidal encoding of positions 0 to 63, and what a shift does to it.
 
     Traits, to read and to set: `base` (2 to 1,000,000), `d_model` (4, 8, 16, ... 512),
-    `position` (0 to 63), `delta` (-63 to 63), `pairs` (1 to 3 pairs of dimensions, each below
+    `position` (0 to 63), `delta` (-63 to 63), `pairs` (1 to 3 pairs of columns, each below
     d_model / 2).
 
     >>> Sinusoids(d_model=4).encoding[3]
@@ -104,7 +104,7 @@ class Sinusoids(Explorer):
         alike = self.similarity[self.delta + N - 1].item()
         return (
             f"Sinusoidal encoding of positions 0 to 63, d_model {self.d_model}, base "
-            f"{short(self.base)}: dimensions to the left turn fast, those to the right slowly. A "
+            f"{short(self.base)}: columns to the left turn fast, those to the right slowly. A "
             f"shift by {short(self.delta)} from position {self.position} turns "
             f"{', '.join(self._turns())}; the normalised dot product of the two encodings is "
             f"{short(alike)}."
@@ -123,7 +123,7 @@ class Sinusoids(Explorer):
         left.axhline(self.position, color="k", lw=1.2)
         if 0 <= self.position + self.delta < N:
             left.axhline(self.position + self.delta, color="k", lw=1.2, ls="--")
-        left.set(xlabel="dimension", ylabel="position")
+        left.set(xlabel="column", ylabel="position")
         left.set_title("encoding", fontsize=10)
         x = torch.linspace(0, N - 1, 400, dtype=torch.float64).numpy()
         speeds = self.frequencies.numpy()
