@@ -427,10 +427,7 @@ def test_the_pages_say_what_the_explorers_show():
     said = "the sun sets slowly and"  # again and again
     assert w.whole_sentence().startswith(f"{said} {said} ") and "<end>" not in w.written
     pages.printed("index", "with other seeds the heads divide the work differently")
-    pages.printed(
-        "multi-head",
-        "With *wide* one head off is enough for a wrong answer; with *tired* three.)",
-    )
+    pages.printed("multi-head", "(With *tired*, at least three must be off.)")
     every = [[layer, head] for layer in range(2) for head in range(4)]
     for adjective, noun, needed in (("wide", "street", 1), ("tired", "animal", 3)):
         w = widgets.Heads(adjective=adjective)
