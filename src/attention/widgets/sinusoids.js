@@ -45,7 +45,7 @@ function render({ model, el }) {
     yTicks: [[0, "−1"], [0.5, "0"], [1, "1"]] });
   const wavesAt = waves.marker();
   const clocks = make("div", { class: "clocks" });
-  const similar = chart({ label: "", height: 130, xLabel: "offset Δ, for every position p",
+  const similar = chart({ label: "", height: 130, xLabel: "shift Δ, for every position p",
     yLabel: "PE(p)·PE(p + Δ) / (d / 2)", yTicks: [[0, "−1"], [0.5, "0"], [1, "1"]],
     xTicks: [-63, -32, 0, 32, 63].map((x) => [(x + 63) / 126, fmt(x, 0)]) });
   const curve = similar.line(0);
