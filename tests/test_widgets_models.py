@@ -416,12 +416,6 @@ def test_packing_keeps_sizes_apart():
 
 
 def test_the_pages_say_what_the_explorers_show():
-    pages.printed("blocks", 'Begin with "the sun sets and the sky turns". Which head of the last')
-    back = []
-    for head in range(4):
-        w = widgets.Generation(prompt="the sun sets and the sky turns", head=head)
-        back.append(w.weights[w.tokens.index("sun")].item())
-    assert max(back) > 0.9 and sorted(back)[-2] < 0.5, back  # one head, and no other
     pages.printed("blocks", 'Choose "Trained without the mask", the model')
     w = widgets.Generation(prompt="the sun", masked=False, top_k=1)
     said = "the sun sets slowly and"  # again and again
