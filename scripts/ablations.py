@@ -39,7 +39,8 @@ def shown() -> dict:
     names = {"torch": torch, "nn": nn, "F": F, **vars(attention)}
     page = (ROOT / "book/in-practice.md").read_text("utf-8")
     for cell in re.findall(r"^```\{code-cell\} python\n(.*?)^```$", page, re.S | re.M):
-        if cell.startswith(("class Gated", "def variant")):
+        cell = re.sub(r"\A---\n.*?^---\n", "", cell, flags=re.S | re.M)  # its options
+        if cell.startswith(("class Gated", "class Experts", "def variant")):
             exec(compile(cell, "in-practice.md", "exec"), names)
     return names
 

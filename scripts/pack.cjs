@@ -2,10 +2,10 @@
 // standard input: home, sheets, scripts, used, figures, plain), and gets the texts back.
 const fs = require("fs");
 const path = require("path");
-const tools = path.join(process.argv[2], "/");
-const esbuild = require(`${tools}esbuild`);
-const { PurgeCSS } = require(`${tools}purgecss`);
-const { optimize } = require(`${tools}svgo`);
+const tool = require("module").createRequire(path.join(process.argv[2], "/"));
+const esbuild = tool("esbuild");
+const { PurgeCSS } = tool("purgecss");
+const { optimize } = tool("svgo");
 
 // A figure is a part of its page: what reads it finds its attributes where they were, and its ids
 // are not those of another figure.

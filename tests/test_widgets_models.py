@@ -416,21 +416,12 @@ def test_packing_keeps_sizes_apart():
 
 
 def test_the_pages_say_what_the_explorers_show():
-    pages.printed("blocks", 'Begin with "the sun sets and the sky turns". Which head of the last')
-    back = []
-    for head in range(4):
-        w = widgets.Generation(prompt="the sun sets and the sky turns", head=head)
-        back.append(w.weights[w.tokens.index("sun")].item())
-    assert max(back) > 0.9 and sorted(back)[-2] < 0.5, back  # one head, and no other
     pages.printed("blocks", 'Choose "Trained without the mask", the model')
     w = widgets.Generation(prompt="the sun", masked=False, top_k=1)
     said = "the sun sets slowly and"  # again and again
     assert w.whole_sentence().startswith(f"{said} {said} ") and "<end>" not in w.written
     pages.printed("index", "with other seeds the heads divide the work differently")
-    pages.printed(
-        "multi-head",
-        "With *wide* one head off is enough for a wrong answer; with *tired* three.)",
-    )
+    pages.printed("multi-head", "(With *tired*, at least three must be off.)")
     every = [[layer, head] for layer in range(2) for head in range(4)]
     for adjective, noun, needed in (("wide", "street", 1), ("tired", "animal", 3)):
         w = widgets.Heads(adjective=adjective)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from attention.example import FEATURES, cat_sentence
 from attention.functional import attention
-from attention.plots import BLUE, GREEN, ORANGE, PURPLE, SKY, arrow, box, canvas
+from attention.plots import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, arrow, box, canvas
 
 WORDS = ["The", "cat", "slept"]
 # A query that asks "who acts?" and keys that answer it more or less well.
@@ -181,7 +181,7 @@ def lookup() -> Figure:
         box(ax, x, 2.02, "", width=1.2, height=0.45, colour=GREEN)
         _lines(ax, x, 2.02, f"value {word}")
         arrow(ax, (x, 1.78), end, colour=GREEN, width=0.6 + 7 * weight)
-    box(ax, 2.2, 0.4, "", width=2.9, height=0.7, colour=PURPLE)
+    box(ax, 2.2, 0.4, "", width=2.9, height=0.7, colour=RED)
     _lines(ax, 2.2, 0.4, "output: new vector", "of “slept”, an average")
     return plt.gcf()
 
@@ -189,8 +189,8 @@ def lookup() -> Figure:
 def path() -> Figure:
     """From ids to Q, K and V, with shapes."""
     ax = canvas(4.3, 5.0)
-    steps = [(4.6, ("ids 0, 1, 2, 3", "(4)"), BLUE), (3.45, ("embedding: table", "6 × 16"), ORANGE),
-             (2.3, ("$X$, a row a token", "(4, 16)"), PURPLE)]  # fmt: skip
+    steps = [(4.6, ("ids 0, 1, 2, 3", "(4)"), SKY), (3.45, ("embedding: table", "6 × 16"), SKY),
+             (2.3, ("$X$, a row a token", "(4, 16)"), SKY)]  # fmt: skip
     for y, lines, colour in steps:
         box(ax, 2.15, y, "", width=2.3, height=0.74, colour=colour)
         _lines(ax, 2.15, y, *lines)
@@ -236,7 +236,7 @@ def half_plane() -> Figure:
     for point, colour, text, place in (
         ((0.21, 0.04), "k", "query of mat", (-0.27, 0.05)),
         ((0.18, 0.10), ORANGE, "key of cat", (0.02, 0.19)),
-        ((0.22, 0.03), GREEN, "key of mat", (0.13, -0.07)),
+        ((0.22, 0.03), ORANGE, "key of mat", (0.13, -0.07)),
     ):
         ax.annotate("", point, (0, 0), arrowprops={"arrowstyle": "-|>", "color": colour, "lw": 2,
                                                    "shrinkA": 0, "shrinkB": 0})  # fmt: skip

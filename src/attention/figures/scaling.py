@@ -44,7 +44,7 @@ def pipeline() -> Figure:
     for y, text in ((4.15, "compare: $S = QK^\\top$"), (3.15, "scale: $S / \\sqrt{d_k}$"),
                     (2.15, "normalise each row: $A$")):  # fmt: skip
         step(1.22, y, text, "$n_q \\times n_k$", 2.3, PURPLE)
-    step(2.6, 1.05, "average: $O = AV$", "$n_q \\times d_v$", 2.1, GREEN)
+    step(2.6, 1.05, "average: $O = AV$", "$n_q \\times d_v$", 2.1, RED)
     arrow(ax, (0.62, 4.89), (0.9, 4.5))
     arrow(ax, (1.82, 4.89), (1.54, 4.5))
     arrow(ax, (1.22, 3.8), (1.22, 3.5))
@@ -120,8 +120,8 @@ def angles() -> Figure:
     """One query and three keys: what the dot product makes of angle and length."""
     fig, ax = plt.subplots(figsize=(4.3, 3.9))
     q = (1.0, 0.0)
-    keys = [((1.0, 0.0), ORANGE, (0.75, -0.28)), ((1.0, 1.0), GREEN, (0.28, 1.18)),
-            ((3.0, 3.0), PURPLE, (1.75, 2.78))]  # fmt: skip
+    keys = [((1.0, 0.0), ORANGE, (0.75, -0.28)), ((1.0, 1.0), ORANGE, (0.28, 1.18)),
+            ((3.0, 3.0), ORANGE, (1.75, 2.78))]  # fmt: skip
     ax.annotate("", q, (0, 0), arrowprops={"arrowstyle": "-|>", "color": BLUE, "lw": 9,
                                                    "shrinkA": 0, "shrinkB": 0})  # fmt: skip
     for key, colour, place in reversed(keys):
@@ -230,11 +230,11 @@ def spread(samples: int = 20000, seed: int = 0) -> Figure:
     for ax, d_k in zip(axes, (4, 64, 256), strict=True):
         q, k = (torch.randn(samples, d_k, generator=generator) for _ in range(2))
         s = (q * k).sum(-1)
-        ax.hist(s.numpy(), bins, density=True, histtype="stepfilled", color=RED + "66",
-                edgecolor=RED, label="q · k")  # fmt: skip
-        ax.hist((s / math.sqrt(d_k)).numpy(), bins, density=True, histtype="step", color=GREEN,
-                lw=2, label="÷ √dₖ")  # fmt: skip
-        ax.text(38, 0.3, f"dₖ = {d_k}", ha="right", va="center", fontsize=12)
+        ax.hist(s.numpy(), bins, density=True, histtype="stepfilled", color=ORANGE + "66",
+                edgecolor=ORANGE, label="$q \\cdot k$")  # fmt: skip
+        ax.hist((s / math.sqrt(d_k)).numpy(), bins, density=True, histtype="step", color=BLUE,
+                lw=2, label="$q \\cdot k / \\sqrt{d_k}$")  # fmt: skip
+        ax.text(38, 0.3, f"$d_k = {d_k}$", ha="right", va="center", fontsize=12)
         ax.set_yticks([])
         ax.spines["left"].set_visible(False)
     axes[0].legend(fontsize=11, loc="upper left")
@@ -248,7 +248,7 @@ def decided(found: dict[tuple[int, str], float]) -> Figure:
     lengths = sorted({n for n, _ in found})
     fig, ax = plt.subplots(figsize=(4.3, 2.7))
     for shift, (name, colour, hatch) in zip(
-        (-0.2, 0.2), (("raw", RED, ""), ("scaled", GREEN, "//")), strict=True
+        (-0.2, 0.2), (("raw", ORANGE, "//"), ("scaled", BLUE, "")), strict=True
     ):
         bars = ax.bar([i + shift for i in range(len(lengths))], [found[n, name] for n in lengths],
                       width=0.36, facecolor=colour + "66", edgecolor=colour, hatch=hatch,
@@ -335,7 +335,7 @@ def change_of_mind(width: int = 64, gaps: tuple[float, ...] = (16.0, 2 * math.sq
     x = torch.linspace(0.5, 25, 99).tolist()
     times = {gaps[0]: ("10 days", "2 min"), gaps[1]: ("21 years", "3 min")}
     for i, (divisor, colour, style, name) in enumerate(
-        ((1.0, RED, "-", "raw scores"), (math.sqrt(width), GREEN, "--", "divided by 8"))
+        ((1.0, ORANGE, "--", "raw scores"), (math.sqrt(width), BLUE, "-", "divided by 8"))
     ):
         ax.plot(x, [mind_steps(gap, divisor) for gap in x], style, color=colour, label=name)
         for gap, texts in times.items():
@@ -366,8 +366,10 @@ def uneven_gradient(samples: int = 2000, keys: int = 3, seed: int = 0) -> Figure
             slope = softmax_jacobian(softmax(s, divisor)).abs().amax((1, 2)) / divisor
             found[name].append(slope.quantile(ends).tolist())
     fig, ax = plt.subplots(figsize=(4.3, 3.4))
-    for name, colour, hatch, label in (("raw", RED, "", "raw scores"),
-                                       ("scaled", GREEN, "//", "divided by √dₖ")):  # fmt: skip
+    for name, colour, hatch, label in (
+        ("raw", ORANGE, "//", "raw scores"),
+        ("scaled", BLUE, "", "divided by $\\sqrt{d_k}$"),
+    ):
         low, high = zip(*found[name], strict=True)
         ax.fill_between(widths, low, high, facecolor=colour + "55", edgecolor=colour, hatch=hatch,
                         label=label)  # fmt: skip
