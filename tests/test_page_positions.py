@@ -124,7 +124,6 @@ def test_encodings_by_hand():
     total = torch.tensor([0.5, 0.3, -0.1, 0.8]) + pe[3]
     printed("positions", r"=\, & [{:.3f}, {:.3f}, {:.3f}, {:.3f}]", *total.tolist())
     printed("positions", r"+\, & [{:.3f}, {:.3f}, {:.3f}, {:.3f}]", *pe[3].tolist())
-    printed("positions", "column 0 moves by {:.3f} and column 2 by {:.3f}", pe[1, 0], pe[1, 2])
 
 
 def test_the_clock_of_the_guess():
@@ -175,7 +174,8 @@ def test_the_slowest_hands_of_the_bases():
 def test_means_of_the_far_dot_products():
     products = {b: (pe := sinusoidal_encoding(512, 64, b)) @ pe[0] for b in (1e2, 1e4)}
     near, far = (products[1e4][d : d + 40].mean() for d in (20, 200))
-    printed("positions", "40 distances is {:.1f} from the distance 20 on and {:.1f}", near, far)
+    said = "its mean is {:.1f} over the distances 20 to 59, and {:.1f} over 200 to 239"
+    printed("positions", said, near, far)
     means = [products[1e2][d : d + 40].mean() for d in range(40, 460, 20)]
     assert max(means) > means[0] > min(means) and abs(means[0]) < 3, "no trend from 40 on"
     text = alternative("Two panels. Above, two curves")
@@ -274,7 +274,7 @@ def test_one_hand_confuses_offsets_that_the_explorer_shows():
     w = RotaryArrows()
     alike = [d - 40 for d, s in enumerate(w.scores.tolist()) if s > 0.99 and d != 40]
     assert alike == [-25, 25] and w.scores[40] == 1
-    printed("positions", "{} (and −25) with {:.3f}", alike[1], w.scores[65])
+    printed("positions", "{} (and −25 on the curve) with {:.3f}", alike[1], w.scores[65])
     three = RotaryArrows(i=8, j=5, omega=0.5, content=-86)
     assert three.scores.argmax() == 43 and "starts 86° behind" in open_page()
 
@@ -288,7 +288,7 @@ def test_buckets():
     assert f"each is about {100 * (8 ** (1 / 16) - 1):.0f} % wider" in open_page()
     unmet = int((bucket > 21).nonzero().min())
     printed("positions", "the buckets for distances of {} and more were never used", unmet)
-    assert f"Up to {unmet - 1} they were met" in open_page()
+    assert f"Up to {unmet - 1} their buckets were met" in open_page()
     assert f"all distances from {last} on share the last bucket" in open_page()
 
 

@@ -67,7 +67,7 @@ def steps(lengths: Sequence[int] = (5, 101)) -> Figure:
 
 def clocks(d_model: int = 8, positions: int = 9, hand: int = 3, base: float = 10000.0) -> Figure:
     """One dial for each pair of columns: where its hand stands at positions 0, 1, 2, ..."""
-    fig, axes = plt.subplots(2, d_model // 4, figsize=(4.3, 5.0), layout="constrained")
+    fig, axes = plt.subplots(2, d_model // 4, figsize=(4.3, 5.3), layout="constrained")
     for pair, ax in enumerate(axes.flat):
         speed = base ** (-2 * pair / d_model)
         colour = COLOURS[pair]
@@ -83,6 +83,7 @@ def clocks(d_model: int = 8, positions: int = 9, hand: int = 3, base: float = 10
         ax.text(0, -1.55, f"{2 * math.pi / speed:,.1f} positions a turn", ha="center", va="center",
                 fontsize=11)  # fmt: skip
         ax.set(xlim=(-1.42, 1.42), ylim=(-1.7, 1.42))
+    fig.set_layout_engine("constrained", hspace=0.12)  # each line below its own dial
     return fig
 
 
@@ -214,7 +215,7 @@ def two_arrows(
     places: Sequence[tuple[int, int]] = ((0, 0), (5, 2), (8, 5), (8, 6)), speed: float = 1.0
 ) -> Figure:
     """q = k = [1, 0], each turned by its position: the angle between them is what stays."""
-    fig, axes = plt.subplots(2, 2, figsize=(4.3, 4.7), layout="constrained")
+    fig, axes = plt.subplots(2, 2, figsize=(4.3, 5.1), layout="constrained")
     for ax, (i, j) in zip(axes.flat, places, strict=True):
         _dial(ax)
         low, high = sorted((math.degrees(i * speed), math.degrees(j * speed)))
@@ -233,6 +234,7 @@ def two_arrows(
         ax.text(0, -1.6, f"score cos {abs(i - j) * speed:g} = {cosine}", ha="center", va="center",
                 fontsize=12)  # fmt: skip
         ax.set(xlim=(-1.45, 1.45), ylim=(-1.75, 1.35))
+    fig.set_layout_engine("constrained", hspace=0.12)
     return fig
 
 
@@ -302,7 +304,7 @@ def never_met(bias: Tensor, buckets: Tensor, met: int) -> Figure:
     fig, ax = plt.subplots(figsize=(4.4, 2.9), layout="constrained")
     distance = torch.arange(len(buckets))
     known = buckets <= met
-    ax.plot(distance[known], mean[known], "o", color=BLUE, ms=4, label="met in training")
+    ax.plot(distance[known], mean[known], "o", color=BLUE, ms=4, label="bucket met in training")
     ax.plot(distance[~known], mean[~known], "s", color=RED, ms=3, label="never met")
     ax.axhline(0, color="k", linewidth=0.8)
     ax.set(xlabel="distance $i - j$", ylabel="mean learned bias")
