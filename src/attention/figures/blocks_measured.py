@@ -185,7 +185,7 @@ def losses(
     if log:
         ax.set_yscale("log")
     else:
-        ax.set_ylim(-0.05, max(2.6, *(1.05 * values[0] for values in runs.values())))
+        ax.set_ylim(-0.05, max(2.6, *(1.05 * max(values) for values in runs.values())))
     if unlike:
         axes[1, 0].set_yscale("log")
     axes[-1, 0].set_xlabel("step")
