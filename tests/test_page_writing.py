@@ -137,9 +137,23 @@ def test_the_kinds_of_tokens():
         assert measured.kind_of(piece, before) == kind, piece
 
 
-def test_what_a_sample_repeats_and_makes_up():
-    assert measured.repeated([1, 2, 3, 4, 1, 2, 3, 4]) == 1 - 4 / 5
-    assert measured.real_words("The cat zyxed", "the dog and a cat") == 2 / 3
+def test_what_a_model_that_sees_a_few_tokens_loses():
+    windows = torch.arange(12).repeat(2, 1) % 10  # (2, 12)
+    asked = []
+
+    def sums(ids):  # finds the next token likely if its tokens add up to it
+        asked.append(ids)
+        return 9.0 * torch.nn.functional.one_hot(ids.cumsum(1) % 10, 10)
+
+    each = measured.loss_seeing(sums, windows, [1, 3], [2, 5])
+    assert each.shape == (2, 4)
+    assert [ids[0].tolist() for ids in asked] == [[2], [5], [0, 1, 2], [3, 4, 5]]
+    expected = [torch.nn.functional.cross_entropy(9.0 * torch.eye(10)[[have]], torch.tensor([want]))
+                for have, want in ((2, 3), (5, 6), (3, 3), (2, 6))]  # fmt: skip
+    assert torch.allclose(each, torch.tensor(expected).view(2, 2).repeat_interleave(2, 1))
+
+
+def test_copies_are_whole_words():
     assert longest_copy("and the cat", "The cat and the dog") == "and the"
 
 

@@ -92,7 +92,8 @@ class VisionTransformer(nn.Module):
             wanted = f"(B, {self.image}, {self.image})"
             raise ValueError(f"images must be {wanted}; got {check.shape(images)}")
         x = self.look(cut)  # (B, n - 1, d_model)
-        x = torch.cat([self.summary.expand(len(x), 1, -1), x], dim=1) + self.positions
+        first = self.summary.expand(len(x), 1, -1)  # the class token
+        x = torch.cat([first, x], dim=1) + self.positions  # (B, n, d_model)
         weights = []
         for block in self.blocks:
             x, seen = block(x, need_weights=return_weights)

@@ -59,15 +59,15 @@ def cross(weights: Tensor, writes: Sequence[str], reads: Sequence[str]) -> Figur
     for x, word in zip(xs, reads, strict=True):
         box(ax, x, 2.55, word, width=0.9, height=0.4, colour=BLUE)
     for i, (q, word) in enumerate(zip(qs, writes, strict=True)):
-        box(ax, q, 0.35, word, width=1.5, height=0.4, colour=ORANGE)
+        colour = (GREEN, PURPLE)[i]
+        box(ax, q, 0.35, word, width=1.5, height=0.4, colour=colour)
         for j, x in enumerate(xs):
             weight = float(weights[i, j])
-            ax.plot([q, x], [0.57, 2.33], color=(GREEN, PURPLE)[i], linewidth=0.8 + 8 * weight,
-                    alpha=0.8, solid_capstyle="butt", zorder=0)  # fmt: skip
-            up, aside = ((0.75, -0.2), (0.6, 0.2))[i]  # near its upper end, outside its line
-            ax.text(q + up * (x - q) + aside, 0.57 + up * 1.76, f"{weight:.1f}", ha="center",
-                    va="center", fontsize=11)  # fmt: skip
-    ax.text(0.02, 1.45, "who\nlooks", va="center", fontsize=11)
+            ax.plot([q, x], [0.57, 2.33], color=colour, linewidth=0.8 + 8 * weight, alpha=0.8,
+                    solid_capstyle="butt", zorder=0)  # fmt: skip
+            side = (-1, 1)[i] * (0.22 + 0.13 * weight)  # beside its line
+            ax.text(x - 0.1 * (x - q) + side, 2.15, f"{weight:.1f}", ha="center", va="center",
+                    fontsize=11, color=colour)  # fmt: skip
     return plt.gcf()
 
 
@@ -143,12 +143,14 @@ def beams(tree: dict[tuple[str, ...], dict[str, float]], kept: set[tuple[str, ..
     height = 3.9 / len(leaves)
     ys = {leaf: 4.0 - height * (k + 0.5) for k, leaf in enumerate(leaves)}
     box(ax, 0.42, 2.05, "<start>", width=0.74, height=0.4, colour=GREEN)
-    for a, p in first.items():
+    beside = ((-0.01, 0.2), (0.21, 0.06), (-0.2, -0.06))  # each number beside its arrow
+    for (a, p), (right, up) in zip(first.items(), beside, strict=True):
         own = [ys[leaf] for leaf in leaves if leaf[0] == a]
         y = sum(own) / len(own)
         arrow(ax, (0.8, 2.05), (1.45, y))
         box(ax, 1.85, y, a, width=0.76, height=0.4, colour=ORANGE if (a,) in kept else GREY)
-        ax.text(1.2, 2.05 + 0.5 * (y - 2.05) + 0.14, f"{p:g}", ha="left", va="center", fontsize=11)
+        ax.text(1.09 + right, 2.05 + 0.45 * (y - 2.05) + up, f"{p:g}", ha="center", va="center",
+                fontsize=11)  # fmt: skip
         for b, p_next in tree[a,].items():
             at = ys[a, b]
             arrow(ax, (2.24, y), (2.8, at), width=1.0)
@@ -202,12 +204,12 @@ def applications() -> Figure:
         ("amino acids", "encoder", "protein structure", BLUE),
         ("moves, returns", "decoder", "the next move", ORANGE),
     )
-    for x, text in ((0.75, "tokens in"), (2.2, "shape"), (3.55, "what comes out")):
+    for x, text in ((0.75, "tokens in"), (2.2, "type"), (3.55, "what comes out")):
         ax.text(x, 4.82, text, ha="center", va="center", fontsize=12, weight="bold")
-    for k, (tokens, shape, out, colour) in enumerate(rows):
+    for k, (tokens, kind, out, colour) in enumerate(rows):
         y = 4.4 - 0.58 * k
         box(ax, 0.75, y, tokens, width=1.4, height=0.4, colour=GREEN)
-        box(ax, 2.2, y, shape, width=0.9, height=0.4, colour=colour)
+        box(ax, 2.2, y, kind, width=0.9, height=0.4, colour=colour)
         arrow(ax, (1.46, y), (1.74, y))
         arrow(ax, (2.66, y), (2.86, y))
         ax.text(2.9, y, out, ha="left", va="center", fontsize=11)

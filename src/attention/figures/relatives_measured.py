@@ -12,8 +12,9 @@ from torch import Tensor
 
 from attention.plots import BLUE, COLOURS, GREEN, ORANGE, SEQUENTIAL, heatmap
 
-__all__ = ["alignment", "bars", "learning", "misread", "patched", "seeds"]
+__all__ = ["alignment", "bars", "learning", "misread", "patched", "reads", "seeds"]
 GREY = "#808080"
+Judged = Mapping[int, Mapping[str, Sequence[Mapping[int, Sequence[float]]]]]
 
 
 def alignment(weights: Tensor, writes: Sequence[str], reads: Sequence[str]) -> Figure:
@@ -52,19 +53,43 @@ def learning(runs: Mapping[str, tuple[Sequence[float], float]]) -> Figure:
     return figure
 
 
-def seeds(accuracy: Mapping[str, Mapping[int, Sequence[float]]], chance: float) -> Figure:
-    """Share of right answers for each number of labelled sentences: a dot a seed, a line a mean."""
-    figure, ax = plt.subplots(figsize=(4.3, 3.0), layout="constrained")
-    for k, (name, found) in enumerate(accuracy.items()):
-        places = [x + 0.06 * (k - 0.5) for x in range(len(found))]
-        means = [sum(values) / len(values) for values in found.values()]
-        ax.plot(places, means, ("-", "--")[k], color=COLOURS[k], label=name)
-        for x, values in zip(places, found.values(), strict=True):
-            ax.plot([x] * len(values), values, "os"[k], color=COLOURS[k], markersize=5)
-    ax.axhline(chance, color=GREY, linewidth=0.9, linestyle=":")
-    ax.set_xticks(range(len(found)), [str(count) for count in found])
-    ax.set(xlabel="labelled sentences", ylabel="share of right answers", ylim=(0.4, 1))
+def reads(losses: Mapping[str, Sequence[float]], at: int) -> Figure:
+    """Losses over the steps, each the mean of five, and a dotted line at the step `at`."""
+    figure, ax = plt.subplots(figsize=(4.3, 3.2), layout="constrained")
+    for k, (name, loss) in enumerate(losses.items()):
+        smooth = torch.tensor(loss).unfold(0, 5, 1).mean(-1)
+        ax.plot(range(3, len(smooth) + 3), smooth, ("-", "--")[k], color=COLOURS[k], label=name)
+    ax.axvline(at, color=GREY, linewidth=0.9, linestyle=":")
+    ax.set(xlabel="step", ylabel="loss (nats)", ylim=(0, None))
     figure.legend(loc="outside upper left", ncols=2)
+    return figure
+
+
+def seeds(judged: Judged, chance: float) -> Figure:
+    """Share of right answers over the steps, a panel for each number of labels, a dot a seed."""
+    figure, axes = plt.subplots(
+        1, len(judged), figsize=(4.4, 3.0), sharey=True, layout="constrained"
+    )
+    for ax, (count, by_name) in zip(axes, judged.items(), strict=True):
+        for k, (name, runs) in enumerate(by_name.items()):
+            steps = list(runs[0])
+            places = [x + 0.1 * (k - 0.5) for x in range(len(steps))]
+            means = [sum(run[step][0] for run in runs) / len(runs) for step in steps]
+            ax.plot(places, means, ("-", "--")[k], color=COLOURS[k], label=name)
+            for run in runs:
+                ax.plot(
+                    places,
+                    [run[step][0] for step in steps],
+                    "os"[k],
+                    color=COLOURS[k],
+                    markersize=4,
+                )
+        ax.axhline(chance, color=GREY, linewidth=0.9, linestyle=":")
+        ax.set_xticks(range(len(steps)), list(map(str, steps)))
+        ax.set(xlabel="steps", ylim=(0.4, 1))
+        ax.set_title(f"{count} labels", fontsize=11)
+    axes[0].set_ylabel("share of right answers")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper left", ncols=2)
     return figure
 
 

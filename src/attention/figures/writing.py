@@ -132,27 +132,31 @@ def losses(
     return figure
 
 
-def clipped(norms: Sequence[float], limit: float) -> Figure:
-    """The length of the gradient at each step, and the limit to which longer ones are cut."""
-    ax = plt.subplots(figsize=(4.3, 2.6), layout="constrained")[1]
-    ax.plot(range(1, len(norms) + 1), norms, lw=1.2)
+def clipped(runs: Mapping[str, Sequence[float]], limit: float) -> Figure:
+    """The length of the gradient at each step of each run, and the limit for longer ones."""
+    figure, ax = plt.subplots(figsize=(4.3, 2.9), layout="constrained")
+    for i, (name, norms) in enumerate(runs.items()):
+        ax.plot(range(1, len(norms) + 1), norms, lw=1.4, color=COLOURS[2 * i], label=name,
+                linestyle=DASHES[2 * i])  # fmt: skip
     ax.axhline(limit, color=ORANGE, ls="--", lw=1.6)
-    ax.text(len(norms), limit, "limit", ha="right", va="bottom")
+    ax.text(max(map(len, runs.values())), limit, "limit", ha="right", va="bottom")
     ax.set(xlabel="step", ylabel="length of the gradient", ylim=(0, None))
-    return ax.get_figure()  # type: ignore[return-value]
+    figure.legend(loc="outside upper left", ncols=2)
+    return figure
 
 
 def grown(rows: Mapping[str, float], counted: Mapping[str, float]) -> Figure:
     """The held-out loss after each addition, with what counting alone reaches."""
     figure, ax = plt.subplots(figsize=(4.3, 0.36 * len(rows) + 0.9), layout="constrained")
     names, values = list(rows), list(rows.values())
-    low = min([*values, *counted.values()]) - 0.35
-    ax.barh(names, values, height=0.6, facecolor=BLUE + "55", edgecolor=BLUE)
+    ax.plot(values, names, ":", color=GREY, lw=1.2, zorder=1)
+    ax.plot(values, names, "o", color=BLUE, ms=7)
     for i, value in enumerate(values):
-        ax.text(low + 0.03, i, f"{value:.2f}", va="center", ha="left", fontsize=11)
+        ax.text(max(values) + 0.12, i, f"{value:.2f}", va="center", ha="left", fontsize=11)
     for i, (name, value) in enumerate(counted.items()):
         ax.axvline(value, color=ORANGE, ls=("--", ":")[i % 2], lw=1.6, label=name, zorder=0.5)
-    ax.set(xlim=(low, max(values) + 0.25), xlabel="held-out loss (nats a token)")
+    every = [*values, *counted.values()]
+    ax.set(xlim=(min(every) - 0.12, max(every) + 0.42), xlabel="held-out loss (nats a token)")
     ax.invert_yaxis()
     ax.tick_params(axis="y", length=0)
     figure.legend(loc="outside upper left", ncols=2)
@@ -175,7 +179,8 @@ def by_context(far: Mapping[str, tuple[Sequence[int], Sequence[float]]]) -> Figu
     figure, ax = plt.subplots(figsize=(4.3, 2.9), layout="constrained")
     for i, (name, (seen, losses)) in enumerate(far.items()):
         ax.plot(seen, losses, linestyle=DASHES[i], marker="o", ms=4, color=COLOURS[i], label=name)
-    ticks = max((seen for seen, _ in far.values()), key=len)
+    most = max(max(seen) for seen, _ in far.values())
+    ticks = [2**i for i in range(20) if 2**i <= most]
     ax.set_xscale("log", base=2)
     ax.set_xticks(ticks, [str(tick) for tick in ticks])
     ax.set(xlabel="tokens that it can see", ylabel="held-out loss (nats)")
@@ -191,20 +196,9 @@ def head_scores(scores: Tensor) -> Figure:
     return figure
 
 
-def temperatures(values: Sequence[float], curves: Mapping[str, Sequence[float]]) -> Figure:
-    """What a model writes at different temperatures: shares between 0 and 1."""
-    figure, ax = plt.subplots(figsize=(4.3, 2.8), layout="constrained")
-    for i, (name, shares) in enumerate(curves.items()):
-        ax.plot(values, shares, linestyle=DASHES[i], marker="o", ms=4, label=name,
-                color=COLOURS[i])  # fmt: skip
-    ax.set(xlabel="temperature", ylabel="share", ylim=(-0.03, 1.05))
-    figure.legend(loc="outside upper left", ncols=1)
-    return figure
-
-
 def runs_of_words(copied: Mapping[str, Sequence[int]]) -> Figure:
     """The longest run of words that each text shares with the training text, a row a kind."""
-    figure, axes = plt.subplots(len(copied), 1, figsize=(4.2, 1.35 * len(copied) + 0.5),
+    figure, axes = plt.subplots(len(copied), 1, figsize=(4.2, 1.2 * len(copied) + 0.5),
                                 sharex=True, sharey=True, layout="constrained")  # fmt: skip
     top = max(max(lengths) for lengths in copied.values())
     for i, (ax, (name, lengths)) in enumerate(zip(axes, copied.items(), strict=True)):

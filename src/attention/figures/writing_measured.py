@@ -1,4 +1,4 @@
-"""What chapter 8 measures: kinds of tokens, words that exist, repetition."""
+"""What chapter 8 measures: the losses by kind of token, by context, of names and sentences."""
 
 from __future__ import annotations
 
@@ -62,14 +62,21 @@ def token_losses(model: Callable[[Tensor], Tensor], windows: Tensor) -> Tensor:
     return flat.view(windows.shape[0], -1)
 
 
-def loss_by_context(
-    model: Callable[[Tensor], Tensor], windows: Tensor
-) -> tuple[list[int], list[float]]:
-    """The loss where 1, 2, up to 4, up to 8, ... tokens can be seen; windows (N, n + 1)."""
-    each = torch.cat([token_losses(model, part) for part in windows.split(64)]).mean(0)
-    ends = [2**i for i in range(20) if 2**i < len(each)] + [len(each)]
-    starts = [0, *ends[:-1]]
-    return ends, [each[a:b].mean().item() for a, b in zip(starts, ends, strict=True)]
+@torch.no_grad()
+def loss_seeing(
+    model: Callable[[Tensor], Tensor],
+    windows: Tensor,
+    seen: Sequence[int],
+    positions: Sequence[int],
+) -> Tensor:
+    """The losses after the same positions of windows (N, n + 1) if only some tokens can be seen.
+
+    A row for each number in `seen`: how many tokens the model sees, up to the one at the position.
+    """
+    return torch.stack([
+        torch.cat([token_losses(model, windows[:, p - n + 1 : p + 2])[:, -1] for p in positions])
+        for n in seen
+    ])  # fmt: skip
 
 
 def loss_of_names(
@@ -89,16 +96,3 @@ def loss_of_names(
 def sentence_loss(model: Callable[[Tensor], Tensor], tokens: BytePairs, sentence: str) -> float:
     """What a whole sentence costs at the beginning of a tale, in nats."""
     return float(token_losses(model, tokens.encode("\n" + sentence)[None]).sum())
-
-
-def real_words(sample: str, text: str) -> float:
-    """The share of the sample's words that occur in the text."""
-    known = set(re.findall(r"[a-z']+", text.lower()))
-    words = re.findall(r"[a-z']+", sample.lower())
-    return sum(word in known for word in words) / max(1, len(words))
-
-
-def repeated(ids: Sequence[int], length: int = 4) -> float:
-    """The share of runs of `length` tokens that came before in the same sample."""
-    runs = [tuple(ids[i : i + length]) for i in range(len(ids) - length + 1)]
-    return 1 - len(set(runs)) / len(runs)
