@@ -357,3 +357,9 @@ def test_cache():
     assert 4 * 768**2 == 2359296
     says("$d_k = 8$) there are {};", 12 - 8 - 1)
     says("$d_k = 64$ there are {}", 1000 - 64 - 1)
+
+
+@pytest.mark.parametrize("heads", [1, 8])
+def test_parameters_with_biases(heads):
+    count = sum(p.numel() for p in MultiHeadAttention(512, heads).parameters())
+    says("With biases, a layer of width 512 has {:,} parameters, with one head or", count)
