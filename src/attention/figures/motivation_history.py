@@ -78,7 +78,7 @@ def learned(rows: Mapping[str, Tensor], words: Sequence[str]) -> Figure:
 
     rows: the last word of each sentence, and the weights (n,); words: the other n - 1.
     """
-    line, middle, unit = 0.27, 2.2, 1.25  # a line's height; where the words stand; a weight of 1
+    line, middle, unit = 0.27, 2.2, 1.2  # a line's height; where the words stand; a weight of 1
     top = line * (len(words) + 1) + 0.1
     ax = canvas(4.4, top + 0.3)
     ends = list(rows)
@@ -90,7 +90,8 @@ def learned(rows: Mapping[str, Tensor], words: Sequence[str]) -> Figure:
             y = top - (i + 0.5) * line
             ax.barh(y, side * unit * weight, 0.7 * line, left=x, color=colour)
             if weight > 0.1:
-                ax.text(x + side * (unit * weight + 0.05), y, f"{weight:.2f}", va="center",
+                digits = 3 if round(weight, 2) == 1 else 2  # "1.00" would say: all of it
+                ax.text(x + side * (unit * weight + 0.05), y, f"{weight:.{digits}f}", va="center",
                         ha="right" if side < 0 else "left", fontsize=11)  # fmt: skip
     for i, word in enumerate([*words, " / ".join(ends)]):
         ax.text(middle, top - (i + 0.5) * line, word, ha="center", va="center", fontsize=11,

@@ -152,11 +152,11 @@ def grown(rows: Mapping[str, float], counted: Mapping[str, float]) -> Figure:
     ax.plot(values, names, ":", color=GREY, lw=1.2, zorder=1)
     ax.plot(values, names, "o", color=BLUE, ms=7)
     for i, value in enumerate(values):
-        ax.text(value + 0.05, i, f"{value:.2f}", va="center", ha="left", fontsize=11)
+        ax.text(max(values) + 0.12, i, f"{value:.2f}", va="center", ha="left", fontsize=11)
     for i, (name, value) in enumerate(counted.items()):
         ax.axvline(value, color=ORANGE, ls=("--", ":")[i % 2], lw=1.6, label=name, zorder=0.5)
     every = [*values, *counted.values()]
-    ax.set(xlim=(min(every) - 0.12, max(every) + 0.32), xlabel="held-out loss (nats a token)")
+    ax.set(xlim=(min(every) - 0.12, max(every) + 0.42), xlabel="held-out loss (nats a token)")
     ax.invert_yaxis()
     ax.tick_params(axis="y", length=0)
     figure.legend(loc="outside upper left", ncols=2)
@@ -179,7 +179,8 @@ def by_context(far: Mapping[str, tuple[Sequence[int], Sequence[float]]]) -> Figu
     figure, ax = plt.subplots(figsize=(4.3, 2.9), layout="constrained")
     for i, (name, (seen, losses)) in enumerate(far.items()):
         ax.plot(seen, losses, linestyle=DASHES[i], marker="o", ms=4, color=COLOURS[i], label=name)
-    ticks = max((seen for seen, _ in far.values()), key=len)
+    most = max(max(seen) for seen, _ in far.values())
+    ticks = [2**i for i in range(20) if 2**i <= most]
     ax.set_xscale("log", base=2)
     ax.set_xticks(ticks, [str(tick) for tick in ticks])
     ax.set(xlabel="tokens that it can see", ylabel="held-out loss (nats)")
