@@ -398,3 +398,10 @@ def test_what_it_gives_to_the_cat():
             in re.search(r'alt: "Three bar charts over.*', page)[0]
         )
     assert 2.4 < softmax(scores)[1] * 10 < 2.5  # "two and a half times an even share"
+
+
+def test_captions():
+    said = "The entropies of these rows are {:.3f}, {:.3f} and {:.3f}; an even row has {:.3f}."
+    assert said.format(*entropy(A).tolist(), math.log(3)) in PAGE
+    typical = "a typical score is {:.0f} at width 4 and {:.0f} at width 64"
+    assert typical.format(math.sqrt(4), math.sqrt(64)) in PAGE
