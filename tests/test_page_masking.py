@@ -79,7 +79,7 @@ def test_the_floor():
     says("drawn from {} with equal chance", read)
     says("$\\ln {} = {:.3f}$ nats", read, math.log(read))
     says("A sentence has {:.3f} tokens on average", tokens / read)
-    says("That makes {:.3f} nats a token.", floor)
+    says("That makes {:.3f} nats a token, the **entropy rate**", floor)
     says("The masked models stay above {:.3f}. One reason", floor)
     says("The entropy rate of a generated text is {:.2f} nats.", floor)
     vocabulary = Vocabulary(" ".join(sentences).split())

@@ -1,6 +1,7 @@
 """The page of misconceptions: every entry has its truth, its computation and its section."""
 
 import ast
+import math
 import re
 
 import pages
@@ -135,3 +136,10 @@ def test_the_sentences_on_blocks_and_cost_say_what_the_tables_show(shown):
     assert [int(row[0]) for row in shown("ignore the weights").cells] == [10**6, 16000]
     assert float(shown("approximation").cells[0][0]) < 1e-5
     assert [row[0] for row in shown("cache keeps").cells] == ["k", "v"]
+
+
+def test_numbers_that_are_written_out():
+    slowest = 2 * math.pi * 10000 ** (510 / 512)
+    said = "the first turns once in {:.3f} positions, the last once in {:,.0f}."
+    pages.printed("misread", said, 2 * math.pi, slowest)
+    pages.printed("glossary", "the loss $\\ln 50000 = {:.3f}$ and the", math.log(50000))

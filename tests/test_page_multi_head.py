@@ -89,6 +89,15 @@ def test_two_layers_by_hand(page):
         sign = 1 if last == "tired" else -1
         want = [0.5 + sign, 0.5 - sign, 1, 0, 0, sign]
         torch.testing.assert_close(state[it], torch.tensor(want).float(), atol=0.01, rtol=0)
+    for _, a_0, a_1 in page["found"].values():  # the figure draws one arrow a layer
+        assert ((a_0[it] > 0.99) | (a_0[it] < 0.001)).all()
+        assert ((a_1[it] > 0.99) | (a_1[it] < 0.001)).all()
+    added = page["found"]["tired"][0] - page["cat_sentence"]("tired")[1]
+    says("layer 0 gives each of them {:.1f} in *wanted*. Layer 1 then adds only {:.2f} to "
+         "*alive* and takes {:.2f} from *place*",
+         added[1, 5], added[1, 0], -added[1, 1])  # fmt: skip
+    others = added[[i for i in range(10) if i != it]]
+    torch.testing.assert_close(others, others[:1].expand(9, 6))
     torch.testing.assert_close(page["alone"][it], torch.full((10,), 0.1))
     says("all ten words get {:.3f}", page["alone"][it, 0])
 
@@ -116,7 +125,7 @@ def test_price():
         d_k = d // h
         row[h] = [
             3 * h * d * d_k + d * d,
-            n * (3 * h * d * d_k + d * d), 2 * h * n * n * d_k, h * n * n,
+            2 * n * (3 * h * d * d_k + d * d), 4 * h * n * n * d_k, h * n * n,
         ]  # fmt: skip
     table = pages.table(PAGE, "(multi-head-price)=")
     for line, one, eight in zip(table[1:5], row[1], row[8], strict=True):
@@ -163,7 +172,8 @@ def test_the_figure_of_the_rows(page):
     assert torch.allclose(*ratio, rtol=1e-3), "in layer 0 the ratios of weights stay the same"
     assert page["ratios"][0][:4] == page["ratios"][1][:4], "and the table shows it"
     for row, turned in zip(page["ratios"], (False, True), strict=True):
-        assert (float(row[4]) < 1) == turned, "in layer 1 they turn around"
+        assert all((float(x) < 1) == turned for x in row[4:]), "in layer 1 they turn around"
+    assert [page["plain"](x) for x in (3.14e-5, 361.0, 2.04)] == ["0.000031", "360", "2"]
     assert wide[0, 3, 11] > 0.99, "all its weight on wide"
     assert 1.9 <= float(page["ratios"][0][0]) < 2.1, "twice as much, in the check"
 
@@ -212,14 +222,13 @@ def test_the_plan_that_training_found(page):
         assert page["mean_row"].shape == (960, 12)
         row = maps[1][meant][:, :, task.it].mean((0, 1))
         torch.testing.assert_close(page["mean_row"][meant].mean(0), row)
+        by_head = maps[1][meant][:, :, task.it].mean(0)  # (h, 12), for the table of jobs
+        assert (by_head.argmax(1) == noun).all(), by_head
         assert row.argmax() == noun and row[noun] > 0.6 and row[other] < 0.02
 
 
 def test_forced_rows(page):
-    task, shares, force = page["task"], page["shares"], page["force"]
-    for position in range(12):
-        assert shares(force([(1, 0)], position)) == [[1, 0, 0], [0, 1, 0]], "wherever we force it"
-    forced = page["forced"]
+    task, force, forced = page["task"], page["force"], page["forced"]
     assert forced["layer 1 → place"][0] == pytest.approx([0.335, 0, 0.665], abs=0.001)
     assert forced["layer 1 → place"][1] == [0, 1, 0]
     assert forced["layer 1 → animal"][0] == [1, 0, 0]
@@ -266,6 +275,7 @@ def test_one_layer_one_head_and_other_seeds(page):
     for meant in (page["animal_meant"], ~page["animal_meant"]):
         animal, place = row[meant][:, [task.animal, task.place]].mean(0)
         assert 1 < animal / place < 1.2, "nearly the same for both nouns, whichever is meant"
+    assert page["bare"][0][0] == pytest.approx(0.8) and page["bare"][1][1] < 0.4
     network = small.layers[0].feed_forward.narrow
     network.weight.data.zero_(), network.bias.data.zero_()
     assert task.accuracy(small) < 0.6
@@ -347,3 +357,9 @@ def test_cache():
     assert 4 * 768**2 == 2359296
     says("$d_k = 8$) there are {};", 12 - 8 - 1)
     says("$d_k = 64$ there are {}", 1000 - 64 - 1)
+
+
+@pytest.mark.parametrize("heads", [1, 8])
+def test_parameters_with_biases(heads):
+    count = sum(p.numel() for p in MultiHeadAttention(512, heads).parameters())
+    says("With biases, a layer of width 512 has {:,} parameters, with one head or", count)

@@ -144,7 +144,11 @@ def depth(probes: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
     probes: for each kind three lists, one number a block.
     """
     figure, axes = plt.subplots(3, 1, figsize=(4.3, 6.6), sharex=True, layout="constrained")
-    titles = ("size of the stream", "size of the gradient", "difference between tokens")
+    titles = (
+        "size of the stream",
+        "gradient (← backwards)",
+        "difference between tokens",
+    )
     ranges = ((1e-2, 1e4), (1e-6, 1e5), (1e-18, 30))
     for i, (ax, title, ylim) in enumerate(zip(axes, titles, ranges, strict=True)):
         for kind, probe in probes.items():
@@ -181,7 +185,7 @@ def losses(
     if log:
         ax.set_yscale("log")
     else:
-        ax.set_ylim(-0.05, 2.6)
+        ax.set_ylim(-0.05, max(2.6, *(1.05 * max(values) for values in runs.values())))
     if unlike:
         axes[1, 0].set_yscale("log")
     axes[-1, 0].set_xlabel("step")

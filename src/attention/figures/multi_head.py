@@ -63,7 +63,7 @@ def parallel_heads() -> Figure:
         arrow(ax, (middle + 0.5 * (r - 1), 4.25), (x, 3.75))
         box(ax, x, 3.5, f"$Q_{r}, K_{r}, V_{r}$", width=1.3, colour=colour, fontsize=12)
         arrow(ax, (x, 3.25), (x, 2.93))
-        box(ax, x, 2.6, "its own\nweights", width=1.3, height=0.64, colour=colour, fontsize=12)
+        box(ax, x, 2.6, f"its own $A_{r}$", width=1.3, height=0.64, colour=colour, fontsize=12)
         centre = middle + 1.0 * (r - 1)
         arrow(ax, (x, 2.28), (centre, 1.67))
         box(ax, centre, 1.4, rf"head$_{r}$", width=1.0, colour=colour, fontsize=12)
@@ -325,7 +325,8 @@ def weight_against_loss(weight: Sequence[float], loss: Sequence[float], base: fl
     ax.set_yscale("log")
     ax.set(
         xlim=(-0.03, 1.12), ylim=(base * 0.4, max(loss) * 3),
-        xlabel="mean weight from “it” to what it means", ylabel="loss with the head off",
+        xlabel="mean weight from “it” to what it means\n(right: looks at the answer)",
+        ylabel="loss with the head off\n(low: not needed)",
     )  # fmt: skip
     ax.legend(loc="upper right")
     return figure

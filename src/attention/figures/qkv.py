@@ -104,17 +104,19 @@ def dot_scores() -> Figure:
 def ladder(rungs: Mapping[str, Tensor]) -> Figure:
     """From ten words to the new vector of *it*: a fan a rung, the width of a line its weight.
 
-    rungs: title -> weights (10,).
+    The weights of cat, mat and it are written below them. rungs: title -> weights (10,).
     """
     names, _ = cat_sentence()
     xs = [0.2, 0.58, 0.95, 1.28, 1.6, 2.0, 2.62, 3.2, 3.54, 4.03]
-    ax = canvas(4.4, 1.3 * len(rungs) + 0.05)
+    ax = canvas(4.4, 1.5 * len(rungs) + 0.05)
     for step, (title, weights) in enumerate(rungs.items()):
-        low = 1.3 * (len(rungs) - 1 - step) + 0.15
+        low = 1.5 * (len(rungs) - 1 - step) + 0.4
         ax.text(0.05, low + 0.93, title, ha="left", va="center", fontsize=12, fontweight="bold")
         ax.plot(xs[7], low + 0.95, "o", color=GREEN, markersize=8)
         for j, (x, weight) in enumerate(zip(xs, weights.tolist(), strict=True)):
             ax.text(x, low, names[j], ha="center", va="center", fontsize=11)
+            if names[j] in ("cat", "mat", "it"):
+                ax.text(x, low - 0.22, f"{weight:.3f}", ha="center", va="center", fontsize=11)
             if weight > 0.001:
                 ax.plot([x, xs[7]], [low + 0.15, low + 0.95], "-", color=GREEN,
                         lw=0.3 + 8 * weight, solid_capstyle="round")  # fmt: skip

@@ -38,20 +38,21 @@ def guest() -> Figure:
 
 def _ring(ax: Axes, centre: tuple[float, float], weights: Tensor, title: str) -> None:
     spots = []
-    for i, name in enumerate(GUESTS):
+    for i in range(len(GUESTS)):
         turn = math.pi / 2 - 2 * math.pi * i / len(GUESTS)
         reach = math.cos(turn), math.sin(turn)
         spots.append((centre[0] + 0.62 * reach[0], centre[1] + 0.62 * reach[1]))
-        ax.text(centre[0] + 0.9 * reach[0], centre[1] + 0.84 * reach[1], name, ha="center",
+        ax.text(centre[0] + 0.84 * reach[0], centre[1] + 0.84 * reach[1], f"{i + 1}", ha="center",
                 va="center", fontsize=11)  # fmt: skip
     for i, row in enumerate(weights.tolist()):
         for j, weight in enumerate(row):
             if i == j:  # the dot grows with what a guest gives itself
                 ax.plot(*spots[i], "o", color=ORANGE, markersize=2 + 14 * weight)
-            elif weight > 0.11:
+            elif weight > 0.01:
                 ax.add_patch(FancyArrowPatch(
                     spots[i], spots[j], arrowstyle="-|>", color=BLUE, shrinkA=4, shrinkB=4,
-                    mutation_scale=6 + 6 * weight, linewidth=5 * weight,
+                    alpha=min((weight / 0.15) ** 2, 1),
+                    mutation_scale=4 + 8 * weight, linewidth=5 * weight,
                     connectionstyle="arc3,rad=0.15",
                 ))  # fmt: skip
     ax.text(centre[0], centre[1] + 1.2, title, ha="center", va="center", fontsize=12,
@@ -61,12 +62,30 @@ def _ring(ax: Axes, centre: tuple[float, float], weights: Tensor, title: str) ->
 def rings(maps: Mapping[str, Tensor]) -> Figure:
     """Eight guests in a ring, each looking for the next: weights as widths.
 
-    maps: title -> weights (8, 8), two beside each other; arrows below 0.11 are left out.
+    maps: title -> weights (8, 8), two beside each other; arrows below 0.01 are left out.
     """
     lines = (len(maps) + 1) // 2
     ax = canvas(4.4, 2.5 * lines)
     for i, (title, weights) in enumerate(maps.items()):
         _ring(ax, (1.1 + 2.2 * (i % 2), 2.5 * (lines - i // 2) - 1.38), weights, title)
+    return plt.gcf()
+
+
+def directions(queries: Tensor, keys: Tensor) -> Figure:
+    """The query and the key that training gave to each name, in the plane: both (8, 2)."""
+    ax = plt.subplots(figsize=(4.3, 4.3))[1]
+    reach = 1.4 * max(keys.norm(dim=-1).max().item(), queries.norm(dim=-1).max().item())
+    for name, query, key in zip(GUESTS, queries.tolist(), keys.tolist(), strict=True):
+        ax.annotate("", query, (0, 0), arrowprops={"arrowstyle": "-|>", "color": BLUE, "lw": 2,
+                                                   "shrinkA": 0, "shrinkB": 0})  # fmt: skip
+        ax.plot(*key, "o", color=ORANGE, markersize=9)
+        far = 0.86 * reach / math.hypot(*key)
+        ax.text(far * key[0], far * key[1], name, ha="center", va="center", fontsize=12)
+    ax.set(xlim=(-reach, reach), ylim=(-reach, reach), xlabel="first number",
+           ylabel="second number")  # fmt: skip
+    ax.set_aspect("equal")
+    ax.set_xticks([-4, 0, 4], ["−4", "0", "4"])
+    ax.set_yticks([-4, 0, 4], ["−4", "0", "4"])
     return plt.gcf()
 
 

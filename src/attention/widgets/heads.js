@@ -105,7 +105,7 @@ function render({ model: state, el }) {
   table.node.classList.add("scroll");
   const size = Math.floor(weights.model.replace(/=+$/, "").length * 3 / 8); // base64 of two bytes each
   const note = make("p", { class: "readline",
-    text: tr`${size.toLocaleString("en")} parameters, trained before, compute in this page. L1H0 is head 0 of layer 1, both counted from 0; in the small maps, rows are queries, and the frame marks the row of “it”. “Twin” gives “it” the output that the head has in the same sentence with the other adjective (tired for wide, hungry for narrow, scared for crowded, sleepy for slippery). Other seeds train other heads: this seed was chosen for its clear L1H0.` });
+    text: tr`The model has ${size.toLocaleString("en")} parameters. It was trained before and runs in this page. L1H0 is head 0 of layer 1, both counted from 0; in the small maps, rows are queries, and the frame marks the row of “it”. “Twin” gives “it” the output that the head has in the same sentence with the other adjective (tired for wide, hungry for narrow, scared for crowded, sleepy for slippery). Other seeds train other heads: this seed was chosen for its clear L1H0.` });
   meaning.append(ex.root.querySelector(".say")); // the verdict stands under what it judges
   ex.add(start.node, line, meaning, gallery,
     make("div", { class: "pair" }, rowBox, make("div", {}, mapTitle, table.node)), note);

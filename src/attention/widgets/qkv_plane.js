@@ -71,7 +71,7 @@ function render({ model, el }) {
     query = { arrow: left.arrow(6, "thick"),
       handle: left.handle({ name: "query", colour: 6, mark: "q", onMove: (p) => ex.set({ q: p }) }) };
     rows.replaceChildren(make("div", { class: "token-row plain heads", "aria-hidden": "true" },
-      ...["key", "score", "", "weight"].map((text) => make("span", { text }))),
+      ...["key", "score", "weight", ""].map((text) => make("span", { text }))),
     ...parts.map((part) => part.node));
   }
   function draw() {
