@@ -8,7 +8,7 @@ import pytest
 import torch
 from pages import BOOK, printed, prose
 
-from attention import attention, cat_sentence
+from attention import attention, cat_sentence, widgets
 from attention.checks.motivation import _layers
 from attention.figures import motivation_before as figures
 from attention.figures import motivation_history as history
@@ -71,7 +71,7 @@ def test_the_averages():
 def test_what_the_trained_network_looks_at():
     rows: dict = {}
     shown = types.SimpleNamespace(learned=lambda at_it, words: rows.update(at_it, words=words))
-    exec(cell("stem = "), {"Heads": Heads, "history": shown})
+    exec(cell("stem = "), {"widgets": widgets, "history": shown})
     assert rows["words"].index("animal") == 1 and rows["words"].index("street") == 6
     said = alternative("fig-motivation-learned")
     for word, noun, at in (("tired", "animal", 1), ("wide", "street", 6)):
